@@ -1,0 +1,2 @@
+//! The broker.
+#![forbid(unsafe_code)]

@@ -1,0 +1,4 @@
+//! The `ringmain` binary.
+#![forbid(unsafe_code)]
+
+fn main() {}
