@@ -1,0 +1,14 @@
+//! What the black-box tests share: a broker in a process of its own, drivers of foreign clients, real input.
+#![allow(
+    dead_code,
+    reason = "every test binary compiles this folder and uses its own part of it"
+)]
+
+pub mod broker;
+pub mod clock;
+pub mod corpus;
+pub mod driver;
+pub mod port;
+pub mod process;
+pub mod random;
+pub mod record;
