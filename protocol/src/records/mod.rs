@@ -10,17 +10,24 @@ pub mod compress;
 mod error;
 mod header;
 pub mod legacy;
+pub mod recompress;
 mod record;
 pub mod rewrite;
+mod search;
+pub mod validate;
 mod varint;
+mod walk;
 
 pub use batch::{BatchView, SplitBatches, split_batches};
 pub use builder::{BatchBuilder, BuildError};
-pub use compress::{Codec, Compression};
+pub use compress::{Codec, Compression, Scratch};
 pub use error::{BatchError, RecordProblem, SplitError};
 pub use header::{
     Attributes, BATCH_OVERHEAD, BatchHeader, HEADER_UP_TO_MAGIC, LOG_OVERHEAD,
     NO_PARTITION_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP, Peek,
     TimestampType, increment_sequence,
 };
+pub use recompress::TopicCompression;
 pub use record::{Header, Record, RecordIter};
+pub use search::TimestampAndOffset;
+pub use validate::validate;

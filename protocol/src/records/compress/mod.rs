@@ -253,6 +253,14 @@ enum Source<'a> {
     Zstd(zstandard::Reader<'a>),
 }
 
+/// What a reader that knows sizes before it unpacks came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Advanced {
+    Chunk,
+    End,
+    TooLarge,
+}
+
 impl<'a> Chunks<'a> {
     pub(crate) fn new(
         compression: Compression,
@@ -292,7 +300,16 @@ impl<'a> Chunks<'a> {
                 Ok(more)
             }
             Source::Gzip(reader) => reader.advance(),
-            Source::Snappy(reader) => reader.advance(left),
+            Source::Snappy(reader) => match reader.advance(left) {
+                Ok(Advanced::TooLarge) => {
+                    return Err(DecompressError::TooLarge {
+                        compression,
+                        limit: self.limit,
+                    });
+                }
+                Ok(advanced) => Ok(advanced == Advanced::Chunk),
+                Err(why) => Err(why),
+            },
             Source::Lz4(reader) => reader.advance(),
             Source::Zstd(reader) => reader.advance(),
         };

@@ -6,6 +6,8 @@
 
 use bytes::{BufMut, BytesMut};
 
+use super::Advanced;
+
 const MAGIC: [u8; 8] = [0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0];
 const HEADER: usize = 16;
 /// What Java's SnappyOutputStream cuts its input into.
@@ -51,12 +53,12 @@ impl<'a> Reader<'a> {
     }
 
     /// `most`: the output that the caller still accepts. A block that says it is larger is left
-    /// packed, and the chunk is one byte too long instead.
-    pub(super) fn advance(&mut self, most: usize) -> Result<bool, String> {
+    /// packed.
+    pub(super) fn advance(&mut self, most: usize) -> Result<Advanced, String> {
         self.filled = 0;
         while self.filled == 0 {
             let Some(block) = self.next_block()? else {
-                return Ok(false);
+                return Ok(Advanced::End);
             };
             let length = snap::raw::decompress_len(block).map_err(|error| error.to_string())?;
             if length > block.len().saturating_mul(MOST_EXPANSION) {
@@ -66,9 +68,7 @@ impl<'a> Reader<'a> {
                 ));
             }
             if length > most {
-                self.buffer.resize(most + 1, 0);
-                self.filled = most + 1;
-                return Ok(true);
+                return Ok(Advanced::TooLarge);
             }
             if self.buffer.len() < length {
                 self.buffer.resize(length, 0);
@@ -78,7 +78,7 @@ impl<'a> Reader<'a> {
                 .decompress(block, &mut self.buffer[..length])
                 .map_err(|error| error.to_string())?;
         }
-        Ok(true)
+        Ok(Advanced::Chunk)
     }
 
     fn next_block(&mut self) -> Result<Option<&'a [u8]>, String> {
