@@ -1,2 +1,4 @@
 //! The broker.
 #![forbid(unsafe_code)]
+
+pub mod config;

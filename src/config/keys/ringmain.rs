@@ -1,0 +1,10 @@
+//! Our own keys. Kafka has no word for these.
+
+broker_keys! {
+    "ringmain.shards" int "0" (between 0 and 1024) medium read_only done
+        "Number of shards, the single-threaded executors that own the partitions; 0 makes one for each core that the process may use.";
+    "ringmain.pin" boolean "true" any low read_only done
+        "Keep each shard on its own core. Turn it off where other work shares the cores.";
+    "ringmain.io.backend" string "auto" (one_of "auto" "ring" "epoll") medium read_only done
+        "How files and sockets are driven: ring (io_uring), epoll with a thread pool for files, or auto, which takes ring where the kernel allows it.";
+}

@@ -1,0 +1,32 @@
+//! Configuration: one table of keys, and everything that follows from it.
+//!
+//! The way of a setting: a file ([`properties`]) and overrides become [`Settings`], every broker key typed and
+//! checked by its row of the table ([`keys`]); [`BrokerConfig::new`] checks the relations between keys and makes the
+//! typed snapshot that the rest of the broker reads. A topic's own settings are laid over it by [`TopicConfig::new`].
+
+mod check;
+mod endpoint;
+mod error;
+pub mod keys;
+mod listeners;
+pub mod properties;
+mod settings;
+mod single_node;
+mod snapshot;
+mod topic;
+mod validate;
+mod value;
+
+pub use endpoint::{BindAddress, Endpoint, SecurityProtocol, Voter};
+pub use error::ConfigError;
+pub use settings::{Settings, what_is_allowed};
+pub use single_node::{DATA_DIRECTORY, single_node};
+pub use snapshot::{
+    BrokerConfig, FetchConfig, GroupsConfig, IoBackend, MetadataLogConfig, NetworkConfig,
+    OffsetsConfig, ProducerIdsConfig, QuorumConfig, ReplicationConfig, RuntimeConfig,
+    StorageConfig, TopicsConfig,
+};
+pub use topic::{
+    CleanupPolicy, Overrides, TimestampType, TopicCompression, TopicConfig, validate_overrides,
+};
+pub use value::Value;
