@@ -1,3 +1,30 @@
-//! The runtime of a thread-per-core server: pinned cores, rings, tasks, timers, buffers, mailboxes.
+//! Thread-per-core runtime: one executor a core, one io_uring (or epoll) under it, and a mesh of
+//! mailboxes between cores. It knows nothing of what runs on it.
 //!
-//! It knows nothing of Kafka. All `unsafe` code of the workspace lives here.
+//! The rules:
+//! - A core's state belongs to its thread: futures are not `Send`, state is shared by `Rc`, and a
+//!   [`Core`] handle is passed explicitly. Other cores are reached through [`mesh`] only.
+//! - Buffers given to the kernel are owned by the operation. Dropping a future neither frees
+//!   memory that the kernel may still touch nor loses bytes that it has received.
+//! - Nothing here prints, and every failure is a value; a panic on a core ends the process.
+//! - Time and randomness come from the [`Core`], so that a simulation can turn the clock.
+
+mod backend;
+mod core;
+mod executor;
+pub mod io;
+pub mod mesh;
+mod metrics;
+pub mod placement;
+mod runtime;
+pub mod signals;
+pub mod sync;
+mod sys;
+pub mod time;
+
+pub use crate::core::{Core, CoreId, StallCallback, StallReport};
+pub use backend::BackendKind;
+pub use executor::{Aborted, JoinHandle, TaskClass};
+pub use metrics::CoreMetrics;
+pub use runtime::{BackendChoice, CoreMain, Runtime, RuntimeOptions, StartError};
+pub use time::Elapsed;

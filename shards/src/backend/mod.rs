@@ -1,0 +1,147 @@
+//! The seam: everything that differs between the kernel's ring, epoll and the simulation.
+
+pub(crate) mod epoll;
+pub(crate) mod recv_pool;
+
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::Core;
+use crate::io::{OsFile, ReadBuf};
+use crate::sys;
+use crate::time::Instant;
+
+/// How a core talks to the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackendKind {
+    /// io_uring.
+    Ring,
+    /// epoll for sockets, threads for files.
+    Epoll,
+    /// No kernel at all: the seeded simulation.
+    Sim,
+}
+
+impl BackendKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ring => "io_uring",
+            Self::Epoll => "epoll",
+            Self::Sim => "sim",
+        }
+    }
+}
+
+/// How long a turn of the driver may wait for the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    No,
+    Until(Instant),
+    Forever,
+}
+
+/// What a sync makes durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SyncKind {
+    /// The file's bytes and its length.
+    Data,
+    /// All metadata too.
+    All,
+}
+
+pub(crate) enum Driver {
+    Epoll(Rc<epoll::EpollDriver>),
+}
+
+impl Driver {
+    pub(crate) fn kind(&self) -> BackendKind {
+        match self {
+            Self::Epoll(_) => BackendKind::Epoll,
+        }
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        match self {
+            Self::Epoll(_) => sys::monotonic(),
+        }
+    }
+
+    pub(crate) fn wall_clock_ms(&self) -> i64 {
+        match self {
+            Self::Epoll(_) => sys::wall_clock_ms(),
+        }
+    }
+
+    pub(crate) fn runs_blocking_inline(&self) -> bool {
+        match self {
+            Self::Epoll(_) => false,
+        }
+    }
+
+    /// Submits what has gathered, takes completions, and waits for some if told to.
+    pub(crate) fn turn(&self, core: &Core, wait: Wait) {
+        match self {
+            Self::Epoll(driver) => driver.turn(core, wait),
+        }
+    }
+
+    /// Waits until no operation is in flight, so that their memory may go.
+    pub(crate) fn shut_down(&self, _core: &Core) {
+        match self {
+            Self::Epoll(_) => {}
+        }
+    }
+
+    /// One write; may be short.
+    pub(crate) async fn write_at(
+        &self,
+        core: &Core,
+        file: &Arc<OsFile>,
+        data: Bytes,
+        offset: u64,
+        durable: bool,
+    ) -> io::Result<usize> {
+        match self {
+            Self::Epoll(driver) => driver.write_at(core, file, data, offset, durable).await,
+        }
+    }
+
+    /// One read into all of `buffer`; may be short, 0 at the end of the file.
+    pub(crate) async fn read_at(
+        &self,
+        core: &Core,
+        file: &Arc<OsFile>,
+        buffer: ReadBuf,
+        offset: u64,
+    ) -> io::Result<(ReadBuf, usize)> {
+        match self {
+            Self::Epoll(driver) => driver.read_at(core, file, buffer, offset).await,
+        }
+    }
+
+    pub(crate) async fn sync(
+        &self,
+        core: &Core,
+        file: &Arc<OsFile>,
+        kind: SyncKind,
+    ) -> io::Result<()> {
+        match self {
+            Self::Epoll(driver) => driver.sync(core, file, kind).await,
+        }
+    }
+
+    pub(crate) async fn allocate(
+        &self,
+        core: &Core,
+        file: &Arc<OsFile>,
+        offset: u64,
+        len: u64,
+    ) -> io::Result<()> {
+        match self {
+            Self::Epoll(driver) => driver.allocate(core, file, offset, len).await,
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Directories and whole small files. Everything here blocks somewhere in the kernel, so it runs
+//! on the pool, off the core. Errors name the path.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use rustix::fs::{FlockOperation, Mode, OFlags};
+
+use super::file::with_path;
+use crate::Core;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    File,
+    Directory,
+    /// Symbolic links, sockets, devices.
+    Other,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirEntry {
+    pub name: OsString,
+    pub kind: FileKind,
+    /// Bytes, for files.
+    pub len: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metadata {
+    pub kind: FileKind,
+    pub len: u64,
+    /// Last change of the contents, milliseconds since 1970.
+    pub modified_ms: i64,
+    /// Bytes of disk space taken; less than `len` with holes, more with preallocation.
+    pub allocated: u64,
+}
+
+/// Space of the filesystem that holds a path, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Space {
+    pub total: u64,
+    /// What an ordinary user may still take.
+    pub free: u64,
+}
+
+async fn at<R: Send + 'static>(
+    core: &Core,
+    what: &'static str,
+    path: &Path,
+    work: impl FnOnce(&Path) -> io::Result<R> + Send + 'static,
+) -> io::Result<R> {
+    let path = path.to_owned();
+    core.blocking(move || work(&path).map_err(|error| with_path(&error, what, &path)))
+        .await
+}
+
+/// Makes a directory and its missing parents. Not durable by itself: see [`sync_dir`].
+pub async fn create_dir_all(core: &Core, path: &Path) -> io::Result<()> {
+    at(core, "create directory", path, |path| {
+        fs::create_dir_all(path)
+    })
+    .await
+}
+
+/// The entries of a directory, sorted by name.
+pub async fn read_dir(core: &Core, path: &Path) -> io::Result<Vec<DirEntry>> {
+    at(core, "read directory", path, |path| {
+        let mut entries = Vec::new();
+        for entry in fs::read_dir(path)? {
+            let entry = entry?;
+            let metadata = match entry.metadata() {
+                Ok(metadata) => metadata,
+                // Deleted since the directory was read.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            };
+            let (kind, len) = (kind_of(&metadata), metadata.len());
+            entries.push(DirEntry {
+                name: entry.file_name(),
+                kind,
+                len,
+            });
+        }
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(entries)
+    })
+    .await
+}
+
+fn kind_of(metadata: &fs::Metadata) -> FileKind {
+    if metadata.is_file() {
+        FileKind::File
+    } else if metadata.is_dir() {
+        FileKind::Directory
+    } else {
+        FileKind::Other
+    }
+}
+
+/// Renames, replacing a file at `to`. Not durable by itself: see [`sync_dir`].
+pub async fn rename(core: &Core, from: &Path, to: &Path) -> io::Result<()> {
+    let to = to.to_owned();
+    at(core, "rename", from, move |from| fs::rename(from, to)).await
+}
+
+pub async fn remove_file(core: &Core, path: &Path) -> io::Result<()> {
+    at(core, "remove", path, |path| fs::remove_file(path)).await
+}
+
+/// Removes a directory and everything in it.
+pub async fn remove_dir_all(core: &Core, path: &Path) -> io::Result<()> {
+    at(core, "remove directory", path, |path| {
+        fs::remove_dir_all(path)
+    })
+    .await
+}
+
+/// Makes the directory's entries durable: what was created, renamed or removed in it.
+pub async fn sync_dir(core: &Core, path: &Path) -> io::Result<()> {
+    at(core, "sync directory", path, sync_dir_now).await
+}
+
+fn sync_dir_now(path: &Path) -> io::Result<()> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let fd = rustix::fs::open(path, flags, Mode::empty())?;
+    Ok(rustix::fs::fsync(fd)?)
+}
+
+pub async fn metadata(core: &Core, path: &Path) -> io::Result<Metadata> {
+    at(core, "look at", path, |path| {
+        use std::os::unix::fs::MetadataExt;
+        let metadata = fs::metadata(path)?;
+        Ok(Metadata {
+            kind: kind_of(&metadata),
+            len: metadata.len(),
+            modified_ms: metadata.mtime() * 1000 + metadata.mtime_nsec() / 1_000_000,
+            allocated: metadata.blocks() * 512,
+        })
+    })
+    .await
+}
+
+/// The whole of a file of at most `max` bytes; `FileTooLarge` for more.
+pub async fn read_file(core: &Core, path: &Path, max: usize) -> io::Result<Bytes> {
+    at(core, "read", path, move |path| {
+        let file = fs::File::open(path)?;
+        let expected = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
+        let mut contents = Vec::with_capacity(expected.min(max));
+        let limit = u64::try_from(max).unwrap_or(u64::MAX).saturating_add(1);
+        file.take(limit).read_to_end(&mut contents)?;
+        if contents.len() > max {
+            return Err(io::Error::new(
+                io::ErrorKind::FileTooLarge,
+                format!("longer than {max} bytes"),
+            ));
+        }
+        Ok(Bytes::from(contents))
+    })
+    .await
+}
+
+/// Replaces a file as a whole and durably: at any moment, power loss included, the path holds the
+/// old contents or the new. Goes through `<path>.tmp` beside it.
+pub async fn write_file_atomic(core: &Core, path: &Path, contents: Bytes) -> io::Result<()> {
+    at(core, "write", path, move |path| {
+        let mut temporary = path.as_os_str().to_owned();
+        temporary.push(".tmp");
+        let temporary = PathBuf::from(temporary);
+        let mut file = fs::File::create(&temporary)?;
+        file.write_all(&contents)?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)?;
+        match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => sync_dir_now(parent),
+            _ => sync_dir_now(Path::new(".")),
+        }
+    })
+    .await
+}
+
+/// Space of the filesystem that holds `path`.
+pub async fn free_space(core: &Core, path: &Path) -> io::Result<Space> {
+    at(core, "look at the filesystem of", path, |path| {
+        let space = rustix::fs::statvfs(path)?;
+        Ok(Space {
+            total: space.f_blocks * space.f_frsize,
+            free: space.f_bavail * space.f_frsize,
+        })
+    })
+    .await
+}
+
+/// An exclusive lock on a file, held until this is dropped or the process ends.
+#[derive(Debug)]
+pub struct FileLock {
+    _fd: OwnedFd,
+}
+
+/// Takes flock(2) on `path`, created when absent; `WouldBlock` when another process holds it.
+pub async fn lock_file(core: &Core, path: &Path) -> io::Result<FileLock> {
+    at(core, "lock", path, |path| {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
+        let fd = rustix::fs::open(path, flags, Mode::from_raw_mode(0o644))?;
+        rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(FileLock { _fd: fd })
+    })
+    .await
+}

@@ -1,0 +1,365 @@
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use bytes::{Buf, Bytes};
+use rustix::fs::{FallocateFlags, Mode, OFlags};
+use rustix::io::{Errno, retry_on_intr};
+
+use super::{AlignedBuf, BLOCK};
+use crate::Core;
+use crate::backend::SyncKind;
+
+/// How to open a file; the fields mean what those of [`std::fs::OpenOptions`] mean.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OpenOptions {
+    pub read: bool,
+    pub write: bool,
+    pub create: bool,
+    pub create_new: bool,
+    pub truncate: bool,
+    pub append: bool,
+    /// O_DIRECT if the filesystem can, else buffered: see [`File::is_direct`].
+    pub direct: bool,
+}
+
+impl OpenOptions {
+    /// For reading an existing file.
+    pub fn reading() -> Self {
+        Self {
+            read: true,
+            ..Self::default()
+        }
+    }
+
+    /// For reading and writing, created when absent.
+    pub fn writing() -> Self {
+        Self {
+            read: true,
+            write: true,
+            create: true,
+            ..Self::default()
+        }
+    }
+}
+
+/// When a write is complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// The kernel has taken it: survives the process.
+    Written,
+    /// It is on the disk (RWF_DSYNC): survives power loss.
+    Durable,
+}
+
+/// An open file. Clones share the descriptor, on any core; operations take the core they run on.
+///
+/// Buffers are owned by the operation: a dropped write goes on by itself, a dropped read is
+/// forgotten when it completes. The last clone closes the descriptor.
+#[derive(Clone, Debug)]
+pub struct File(Arc<OsFile>);
+
+#[derive(Debug)]
+pub(crate) struct OsFile {
+    fd: OwnedFd,
+    direct: bool,
+    path: PathBuf,
+    /// For sendfile from a direct file, which needs the page cache: opened when first needed.
+    buffered: OnceLock<OwnedFd>,
+}
+
+/// Memory for one read, as the file wants it.
+pub(crate) enum ReadBuf {
+    Aligned(AlignedBuf),
+    Plain(Vec<u8>),
+}
+
+impl ReadBuf {
+    fn new(direct: bool, len: usize) -> Self {
+        if direct {
+            Self::Aligned(AlignedBuf::zeroed(len))
+        } else {
+            Self::Plain(vec![0; len])
+        }
+    }
+
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
+        match self {
+            Self::Aligned(buffer) => buffer.as_mut_slice(),
+            Self::Plain(buffer) => buffer.as_mut_slice(),
+        }
+    }
+
+    fn freeze(self) -> Bytes {
+        match self {
+            Self::Aligned(buffer) => buffer.freeze(),
+            Self::Plain(buffer) => Bytes::from(buffer),
+        }
+    }
+}
+
+impl OsFile {
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    fn open(path: PathBuf, options: &OpenOptions) -> io::Result<Self> {
+        let mut flags = OFlags::CLOEXEC;
+        flags |= match (options.read, options.write || options.append) {
+            (true, true) => OFlags::RDWR,
+            (false, true) => OFlags::WRONLY,
+            _ => OFlags::RDONLY,
+        };
+        flags.set(OFlags::CREATE, options.create || options.create_new);
+        flags.set(OFlags::EXCL, options.create_new);
+        flags.set(OFlags::TRUNC, options.truncate);
+        flags.set(OFlags::APPEND, options.append);
+        let mode = Mode::from_raw_mode(0o644);
+        let open = |flags| retry_on_intr(|| rustix::fs::open(&path, flags, mode));
+        let (fd, direct) = if options.direct {
+            match open(flags | OFlags::DIRECT) {
+                Ok(fd) => (fd, true),
+                // EINVAL is what filesystems without direct I/O say; the file may exist by now.
+                Err(Errno::INVAL) => (open(flags - OFlags::EXCL)?, false),
+                Err(error) => return Err(error.into()),
+            }
+        } else {
+            (open(flags)?, false)
+        };
+        Ok(Self {
+            fd,
+            direct,
+            path,
+            buffered: OnceLock::new(),
+        })
+    }
+
+    /// A descriptor that reads through the page cache. Blocks: call it on a pool thread.
+    pub(crate) fn buffered(&self) -> io::Result<BorrowedFd<'_>> {
+        if !self.direct {
+            return Ok(self.fd());
+        }
+        if self.buffered.get().is_none() {
+            // Through /proc, so that a renamed or deleted file is still found.
+            let same = format!(
+                "/proc/self/fd/{}",
+                std::os::fd::AsRawFd::as_raw_fd(&self.fd)
+            );
+            let fd = rustix::fs::open(same, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+            let _ = self.buffered.set(fd); // another core may have been faster: same file
+        }
+        Ok(self.buffered.get().expect("set above").as_fd())
+    }
+
+    /// The descriptor of [`OsFile::buffered`] if it is there already.
+    pub(crate) fn buffered_now(&self) -> Option<BorrowedFd<'_>> {
+        if self.direct {
+            self.buffered.get().map(AsFd::as_fd)
+        } else {
+            Some(self.fd())
+        }
+    }
+}
+
+impl File {
+    /// Opens `path`, off the core.
+    ///
+    /// # Errors
+    /// What open(2) says, with the path in the text.
+    pub async fn open(core: &Core, path: &Path, options: &OpenOptions) -> io::Result<File> {
+        let (path, options) = (path.to_owned(), *options);
+        core.blocking(move || {
+            let shown = path.clone();
+            match OsFile::open(path, &options) {
+                Ok(file) => Ok(File(Arc::new(file))),
+                Err(error) => Err(with_path(&error, "open", &shown)),
+            }
+        })
+        .await
+    }
+
+    pub(crate) fn os(&self) -> &Arc<OsFile> {
+        &self.0
+    }
+
+    /// The path it was opened by; it may have been renamed since.
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    /// True: offset, length and memory of writes must be multiples of [`BLOCK`].
+    pub fn is_direct(&self) -> bool {
+        self.0.direct
+    }
+
+    /// Writes all of `data` at `offset`. A direct file wants multiples of [`BLOCK`], in memory
+    /// from [`AlignedBuf`]. When the future is dropped, the write may still take place.
+    ///
+    /// # Errors
+    /// What pwritev2(2) says: ENOSPC, EDQUOT, EIO; after an error any prefix may be written.
+    pub async fn write_all_at(
+        &self,
+        core: &Core,
+        mut data: Bytes,
+        mut offset: u64,
+        durability: Durability,
+    ) -> io::Result<()> {
+        let durable = durability == Durability::Durable;
+        if self.0.direct && !is_aligned(offset, &data) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "direct I/O needs offset, length and memory in multiples of 4096",
+            ));
+        }
+        while !data.is_empty() {
+            let written = core
+                .driver()
+                .write_at(core, &self.0, data.clone(), offset, durable)
+                .await?;
+            if written == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            data.advance(written);
+            offset += written as u64;
+        }
+        Ok(())
+    }
+
+    /// Reads exactly `len` bytes at `offset`, of any alignment.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` when the file is shorter; else what pread(2) says.
+    pub async fn read_exact_at(&self, core: &Core, offset: u64, len: usize) -> io::Result<Bytes> {
+        let bytes = self.read_at_most(core, offset, len).await?;
+        if bytes.len() < len {
+            return Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                format!(
+                    "{} of {len} bytes at {offset} before the end of the file",
+                    bytes.len()
+                ),
+            ));
+        }
+        Ok(bytes)
+    }
+
+    /// Reads `len` bytes at `offset`, fewer only at the end of the file.
+    ///
+    /// # Errors
+    /// What pread(2) says.
+    pub async fn read_at_most(&self, core: &Core, offset: u64, len: usize) -> io::Result<Bytes> {
+        if len == 0 {
+            return Ok(Bytes::new());
+        }
+        // A direct read takes whole blocks around the range.
+        let block = if self.0.direct { BLOCK as u64 } else { 1 };
+        let start = offset - offset % block;
+        let end = (offset + len as u64).next_multiple_of(block);
+        let skip = (offset - start) as usize;
+        let whole = self.read_whole(core, start, (end - start) as usize).await?;
+        Ok(whole.slice(skip.min(whole.len())..(skip + len).min(whole.len())))
+    }
+
+    async fn read_whole(&self, core: &Core, offset: u64, len: usize) -> io::Result<Bytes> {
+        let driver = core.driver();
+        let buffer = ReadBuf::new(self.0.direct, len);
+        let (buffer, read) = driver.read_at(core, &self.0, buffer, offset).await?;
+        let first = buffer.freeze().slice(..read);
+        // A direct read stops inside a block only at the end of the file.
+        let at_end = read == 0 || (self.0.direct && read % BLOCK != 0);
+        if read == len || at_end {
+            return Ok(first);
+        }
+        // Short in the middle (a signal, a limit of the filesystem): rare, so copying is fine.
+        let mut all = bytes::BytesMut::with_capacity(len);
+        all.extend_from_slice(&first);
+        while all.len() < len {
+            let buffer = ReadBuf::new(self.0.direct, len - all.len());
+            let at = offset + all.len() as u64;
+            let (buffer, read) = driver.read_at(core, &self.0, buffer, at).await?;
+            all.extend_from_slice(&buffer.freeze()[..read]);
+            if read == 0 || (self.0.direct && read % BLOCK != 0) {
+                break;
+            }
+        }
+        Ok(all.freeze())
+    }
+
+    /// fdatasync(2): bytes and length are on the disk.
+    ///
+    /// # Errors
+    /// After one, pages may be marked clean without being written: never retry it as if it helped.
+    pub async fn sync_data(&self, core: &Core) -> io::Result<()> {
+        core.driver().sync(core, &self.0, SyncKind::Data).await
+    }
+
+    /// fsync(2): all metadata too.
+    ///
+    /// # Errors
+    /// As [`File::sync_data`].
+    pub async fn sync_all(&self, core: &Core) -> io::Result<()> {
+        core.driver().sync(core, &self.0, SyncKind::All).await
+    }
+
+    /// Cuts the file, or extends it by a hole.
+    ///
+    /// # Errors
+    /// What ftruncate(2) says.
+    pub async fn set_len(&self, core: &Core, len: u64) -> io::Result<()> {
+        let file = Arc::clone(&self.0);
+        core.blocking(move || Ok(retry_on_intr(|| rustix::fs::ftruncate(file.fd(), len))?))
+            .await
+    }
+
+    /// Reserves disk space from `offset` and extends the file to `offset + len`; new bytes are
+    /// zeros. On a filesystem that cannot reserve, it only extends.
+    ///
+    /// # Errors
+    /// ENOSPC before any write meets it; else what fallocate(2) says.
+    pub async fn allocate(&self, core: &Core, offset: u64, len: u64) -> io::Result<()> {
+        match core.driver().allocate(core, &self.0, offset, len).await {
+            Err(error) if error.raw_os_error() == Some(Errno::OPNOTSUPP.raw_os_error()) => {
+                let size = self.len(core).await?;
+                if size < offset + len {
+                    self.set_len(core, offset + len).await
+                } else {
+                    Ok(())
+                }
+            }
+            result => result,
+        }
+    }
+
+    /// Gives disk space of a range back; reads of it give zeros.
+    ///
+    /// # Errors
+    /// What fallocate(2) says.
+    pub async fn punch_hole(&self, core: &Core, offset: u64, len: u64) -> io::Result<()> {
+        let file = Arc::clone(&self.0);
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        core.blocking(move || Ok(rustix::fs::fallocate(file.fd(), flags, offset, len)?))
+            .await
+    }
+
+    /// The file's length in bytes.
+    ///
+    /// # Errors
+    /// What fstat(2) says.
+    pub async fn len(&self, core: &Core) -> io::Result<u64> {
+        let file = Arc::clone(&self.0);
+        core.blocking(move || Ok(rustix::fs::fstat(file.fd())?.st_size.cast_unsigned()))
+            .await
+    }
+}
+
+fn is_aligned(offset: u64, data: &[u8]) -> bool {
+    offset.is_multiple_of(BLOCK as u64)
+        && data.len().is_multiple_of(BLOCK)
+        && data.as_ptr().addr().is_multiple_of(BLOCK)
+}
+
+/// Adds what was tried and where to the kernel's words; the error's kind stays.
+pub(super) fn with_path(error: &io::Error, what: &str, path: &Path) -> io::Error {
+    io::Error::new(error.kind(), format!("{what} {}: {error}", path.display()))
+}

@@ -1,0 +1,16 @@
+//! Files, directories and sockets with owned buffers.
+
+mod aligned;
+pub mod dir;
+mod file;
+mod listener;
+mod sendfile;
+mod tcp;
+
+pub use crate::backend::recv_pool::RecvBuf;
+pub use aligned::{AlignedBuf, BLOCK};
+pub use file::{Durability, File, OpenOptions};
+pub use listener::{AcceptedSocket, BoundListener, TcpListener};
+pub use tcp::TcpStream;
+
+pub(crate) use file::{OsFile, ReadBuf};

@@ -1,0 +1,274 @@
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use bytes::{Bytes, BytesMut};
+use rustix::net::{Shutdown, sockopt};
+
+use super::listener::{inet, new_socket};
+use super::{File, RecvBuf, sendfile};
+use crate::Core;
+use crate::backend::Driver;
+use crate::backend::epoll::EpollSocket;
+use crate::sync::ByteBudget;
+
+/// A TCP connection on its core. Clones are handles to the same connection; the last one closes
+/// it. One task at a time may receive; sends of several tasks go out one after the other.
+#[derive(Clone)]
+pub struct TcpStream(Rc<StreamInner>);
+
+struct StreamInner {
+    core: Core,
+    peer: SocketAddr,
+    local: SocketAddr,
+    backend: StreamBackend,
+    /// Bytes that a dropped `recv_exact` had taken; they come before anything newer.
+    put_back: RefCell<VecDeque<RecvBuf>>,
+    /// One byte: the right to send.
+    send_turn: ByteBudget,
+    /// A send was dropped half-way, so what follows would be taken for its rest.
+    torn: Cell<bool>,
+}
+
+enum StreamBackend {
+    Epoll(EpollSocket),
+}
+
+impl TcpStream {
+    pub(super) fn from_fd(core: &Core, fd: OwnedFd, peer: SocketAddr) -> io::Result<Self> {
+        sockopt::set_tcp_nodelay(&fd, true)?;
+        let local = inet(rustix::net::getsockname(&fd)?)?;
+        let backend = match core.driver() {
+            Driver::Epoll(driver) => StreamBackend::Epoll(EpollSocket::new(driver, fd)?),
+        };
+        Ok(Self(Rc::new(StreamInner {
+            core: core.clone(),
+            peer,
+            local,
+            backend,
+            put_back: RefCell::default(),
+            send_turn: ByteBudget::new(1),
+            torn: Cell::new(false),
+        })))
+    }
+
+    /// Connects to `address`. TCP_NODELAY is set.
+    ///
+    /// # Errors
+    /// What connect(2) says.
+    pub async fn connect(core: &Core, address: &SocketAddr) -> io::Result<TcpStream> {
+        let fd = new_socket(address)?;
+        match core.driver() {
+            Driver::Epoll(_) => {
+                rustix::io::ioctl_fionbio(&fd, true)?;
+                match rustix::net::connect(&fd, address) {
+                    Ok(()) | Err(rustix::io::Errno::INPROGRESS) => {}
+                    Err(error) => return Err(error.into()),
+                }
+                let stream = Self::from_fd(core, fd, *address)?;
+                let StreamBackend::Epoll(socket) = &stream.0.backend;
+                socket.connected().await?;
+                Ok(stream)
+            }
+        }
+    }
+
+    pub fn peer_addr(&self) -> SocketAddr {
+        self.0.peer
+    }
+
+    pub fn local_addr(&self) -> SocketAddr {
+        self.0.local
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        match &self.0.backend {
+            StreamBackend::Epoll(socket) => socket.fd(),
+        }
+    }
+
+    /// Some bytes, in a buffer of the core's receive pool; empty at the end of the stream. While
+    /// the connection is idle it holds no buffer. Dropping the future loses nothing.
+    ///
+    /// # Errors
+    /// ECONNRESET and the like.
+    pub async fn recv(&self) -> io::Result<RecvBuf> {
+        let _leave = ForgetReader(self);
+        poll_fn(|context| self.poll_recv(context)).await
+    }
+
+    fn poll_recv(&self, context: &mut Context<'_>) -> Poll<io::Result<RecvBuf>> {
+        if let Some(buffer) = self.0.put_back.borrow_mut().pop_front() {
+            return Poll::Ready(Ok(buffer));
+        }
+        match &self.0.backend {
+            StreamBackend::Epoll(socket) => socket.poll_recv(context),
+        }
+    }
+
+    /// Appends exactly `len` received bytes to `buf`, straight into its memory (reserve it
+    /// before). When the future is dropped, what it had received is given to the next receive.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` when the stream ends before; ECONNRESET and the like.
+    pub async fn recv_exact(&self, buf: BytesMut, len: usize) -> io::Result<BytesMut> {
+        let mut taking = Taking {
+            stream: self,
+            start: buf.len(),
+            buf,
+        };
+        taking.buf.reserve(len);
+        let end = taking.start + len;
+        while let Some(mut front) = self.pop_put_back() {
+            let missing = end - taking.buf.len();
+            let used = missing.min(front.len());
+            taking.buf.extend_from_slice(&front[..used]);
+            front.advance(used);
+            if !front.is_empty() {
+                self.0.put_back.borrow_mut().push_front(front);
+                break;
+            }
+        }
+        while taking.buf.len() < end {
+            let missing = end - taking.buf.len();
+            let received = poll_fn(|context| match &self.0.backend {
+                StreamBackend::Epoll(socket) => {
+                    socket.poll_recv_into(context, &mut taking.buf, missing)
+                }
+            })
+            .await?;
+            if received == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+        Ok(taking.finish())
+    }
+
+    fn pop_put_back(&self) -> Option<RecvBuf> {
+        self.0.put_back.borrow_mut().pop_front()
+    }
+
+    /// Sends all parts, in order. A send that is dropped before its end tears the stream: what
+    /// goes out can no longer be told, so every later send fails.
+    ///
+    /// # Errors
+    /// EPIPE, ECONNRESET and the like; `BrokenPipe` after a torn send.
+    pub async fn send(&self, parts: Vec<Bytes>) -> io::Result<()> {
+        let _turn = self.0.send_turn.reserve(1).await;
+        let sending = Sending::begin(self)?;
+        match &self.0.backend {
+            StreamBackend::Epoll(socket) => socket.send(parts).await?,
+        }
+        sending.finish();
+        Ok(())
+    }
+
+    /// Sends `len` bytes of `file` from `offset`, by sendfile(2), without copying them through
+    /// this process. What is not in the page cache is read into it off the core first.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` when the file is shorter; else as [`TcpStream::send`].
+    pub async fn send_file(&self, file: &File, offset: u64, len: u64) -> io::Result<()> {
+        let _turn = self.0.send_turn.reserve(1).await;
+        let sending = Sending::begin(self)?;
+        let (mut offset, end) = (offset, offset + len);
+        while offset < end {
+            let chunk = (end - offset).min(sendfile::CHUNK);
+            sendfile::make_resident(&self.0.core, file, offset, chunk).await?;
+            let sent = self.send_file_once(file, offset, chunk as usize).await?;
+            if sent == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            let counters = self.0.core.counters();
+            counters.bytes_sent.add(sent as u64);
+            counters.bytes_sent_from_files.add(sent as u64);
+            offset += sent as u64;
+        }
+        sending.finish();
+        Ok(())
+    }
+
+    async fn send_file_once(&self, file: &File, offset: u64, len: usize) -> io::Result<usize> {
+        let fd = file.os().buffered_now().ok_or(io::ErrorKind::NotFound)?;
+        match &self.0.backend {
+            StreamBackend::Epoll(socket) => socket.send_file(fd, offset, len).await,
+        }
+    }
+
+    /// Ends the sending side and the receiving side; those who wait see it.
+    pub fn shutdown(&self) {
+        let _ = rustix::net::shutdown(self.fd(), Shutdown::Both);
+    }
+
+    /// Ends the sending side only: the peer sees the end of the stream and may still answer.
+    pub fn shutdown_write(&self) {
+        let _ = rustix::net::shutdown(self.fd(), Shutdown::Write);
+    }
+}
+
+/// Tells the backend that a receive has ended or was dropped.
+struct ForgetReader<'a>(&'a TcpStream);
+
+impl Drop for ForgetReader<'_> {
+    fn drop(&mut self) {
+        match &self.0.0.backend {
+            StreamBackend::Epoll(socket) => socket.forget_reader(),
+        }
+    }
+}
+
+/// A `recv_exact` under way: what it has taken goes back when it is dropped.
+struct Taking<'a> {
+    stream: &'a TcpStream,
+    start: usize,
+    buf: BytesMut,
+}
+
+impl Taking<'_> {
+    fn finish(mut self) -> BytesMut {
+        std::mem::take(&mut self.buf)
+    }
+}
+
+impl Drop for Taking<'_> {
+    fn drop(&mut self) {
+        if self.buf.len() > self.start {
+            let taken = self.buf.split_off(self.start).freeze();
+            self.stream
+                .0
+                .put_back
+                .borrow_mut()
+                .push_front(RecvBuf::owned(taken));
+        }
+    }
+}
+
+/// A send under way: dropping it unfinished marks the stream as torn.
+struct Sending<'a>(&'a TcpStream);
+
+impl<'a> Sending<'a> {
+    fn begin(stream: &'a TcpStream) -> io::Result<Self> {
+        if stream.0.torn.get() {
+            return Err(io::Error::new(
+                io::ErrorKind::BrokenPipe,
+                "an earlier send on this connection was dropped half-way",
+            ));
+        }
+        Ok(Self(stream))
+    }
+
+    fn finish(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Sending<'_> {
+    fn drop(&mut self) {
+        self.0.0.torn.set(true);
+    }
+}

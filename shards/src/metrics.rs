@@ -1,0 +1,115 @@
+//! Plain counters of one core, merged only when somebody asks.
+
+use std::cell::Cell;
+
+/// A copy of one core's counters, from [`Core::metrics`](crate::Core::metrics).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CoreMetrics {
+    /// Passes of the core's main loop.
+    pub turns: u64,
+    /// Passes that found nothing to do and slept.
+    pub sleeps: u64,
+    /// Polls of tasks.
+    pub tasks_run: u64,
+    /// Tasks that exist now.
+    pub tasks_alive: u64,
+    /// Polls that held the core longer than the stall threshold.
+    pub stalls: u64,
+    /// Longest poll so far, in microseconds.
+    pub longest_poll_us: u64,
+    /// Core time spent in tasks by class, in nanoseconds, in the order of `TaskClass`.
+    pub busy_nanos: [u64; 5],
+    /// Operations given to the kernel or to the pool.
+    pub submissions: u64,
+    /// Completions taken.
+    pub completions: u64,
+    /// System calls that handed over operations or waited (io_uring_enter, epoll_wait).
+    pub enters: u64,
+    /// Timers that fired.
+    pub timers_fired: u64,
+    /// Calls and posts received from other cores.
+    pub mesh_received: u64,
+    /// Calls, posts and replies sent to other cores.
+    pub mesh_sent: u64,
+    /// Most messages found waiting in this core's lanes at one time.
+    pub mailbox_depth_max: u64,
+    /// Messages that found their lane full and waited at the sender.
+    pub lane_overflow: u64,
+    /// Sleeping cores that this core woke.
+    pub wakeups_sent: u64,
+    /// Times this core was woken by others.
+    pub wakeups_received: u64,
+    /// Bytes of the receive pool now held by connections.
+    pub recv_pool_in_use: u64,
+    /// Times a connection had to wait for receive pool memory.
+    pub recv_pool_limit_hits: u64,
+    /// Bytes received and sent on sockets.
+    pub bytes_received: u64,
+    pub bytes_sent: u64,
+    /// Bytes sent from files by sendfile (part of `bytes_sent`).
+    pub bytes_sent_from_files: u64,
+    /// File ranges that were not in the page cache and were read ahead off the core.
+    pub cold_prefetches: u64,
+}
+
+macro_rules! counters {
+    ($($name:ident),* $(,)?) => {
+        /// The live counters; cells, because only their core touches them.
+        #[derive(Default)]
+        pub(crate) struct Counters { $(pub(crate) $name: Counter,)* }
+
+        impl Counters {
+            pub(crate) fn fill(&self, metrics: &mut CoreMetrics) {
+                $(metrics.$name = self.$name.get();)*
+            }
+        }
+    };
+}
+
+counters!(
+    turns,
+    sleeps,
+    tasks_run,
+    stalls,
+    longest_poll_us,
+    submissions,
+    completions,
+    enters,
+    timers_fired,
+    mesh_received,
+    mesh_sent,
+    mailbox_depth_max,
+    lane_overflow,
+    wakeups_sent,
+    recv_pool_in_use,
+    recv_pool_limit_hits,
+    bytes_received,
+    bytes_sent,
+    bytes_sent_from_files,
+    cold_prefetches,
+);
+
+#[derive(Default)]
+pub(crate) struct Counter(Cell<u64>);
+
+impl Counter {
+    pub(crate) fn add(&self, n: u64) {
+        self.0.set(self.0.get().wrapping_add(n));
+    }
+
+    pub(crate) fn one(&self) {
+        self.add(1);
+    }
+
+    pub(crate) fn sub(&self, n: u64) {
+        self.0.set(self.0.get().saturating_sub(n));
+    }
+
+    pub(crate) fn raise_to(&self, n: u64) {
+        self.0.set(self.0.get().max(n));
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.get()
+    }
+}

@@ -1,0 +1,11 @@
+//! Same-core synchronisation: no atomics, nothing here is `Send`. Between cores, use the mesh.
+
+mod budget;
+pub mod channel;
+mod event;
+pub mod oneshot;
+mod waiters;
+
+pub use budget::{ByteBudget, Permit, Reserve};
+pub use event::{Event, Wait};
+pub(crate) use waiters::Waiters;
