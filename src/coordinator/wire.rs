@@ -1,0 +1,27 @@
+//! Short names for the generated message structs that the coordinator handles.
+
+pub use protocol::messages::{
+    DescribeGroupsResponseDescribedGroup as DescribedGroup,
+    DescribeGroupsResponseDescribedGroupMember as DescribedMember, HeartbeatRequest,
+    HeartbeatResponse, JoinGroupRequest, JoinGroupRequestJoinGroupRequestProtocol as JoinProtocol,
+    JoinGroupResponse, JoinGroupResponseJoinGroupResponseMember as JoinedMember, LeaveGroupRequest,
+    LeaveGroupRequestMemberIdentity as LeavingMember, LeaveGroupResponse,
+    LeaveGroupResponseMemberResponse as LeftMember, ListGroupsRequest,
+    ListGroupsResponseListedGroup as ListedGroup, OffsetCommitRequest,
+    OffsetCommitRequestOffsetCommitRequestPartition as CommitPartition,
+    OffsetCommitRequestOffsetCommitRequestTopic as CommitTopic, OffsetCommitResponse,
+    OffsetCommitResponseOffsetCommitResponsePartition as CommittedPartition,
+    OffsetCommitResponseOffsetCommitResponseTopic as CommittedTopic, OffsetDeleteRequest,
+    OffsetDeleteRequestOffsetDeleteRequestPartition as DeletePartition,
+    OffsetDeleteRequestOffsetDeleteRequestTopic as DeleteTopic, OffsetDeleteResponse,
+    OffsetDeleteResponseOffsetDeleteResponsePartition as DeletedPartition,
+    OffsetDeleteResponseOffsetDeleteResponseTopic as DeletedTopic, OffsetFetchRequest,
+    OffsetFetchRequestOffsetFetchRequestGroup as OffsetFetchGroup,
+    OffsetFetchRequestOffsetFetchRequestTopics as OffsetFetchTopic, OffsetFetchResponse,
+    OffsetFetchResponseOffsetFetchResponseGroup as OffsetFetchedGroup,
+    OffsetFetchResponseOffsetFetchResponsePartition as OffsetFetchedPartitionBeforeV8,
+    OffsetFetchResponseOffsetFetchResponsePartitions as OffsetFetchedPartition,
+    OffsetFetchResponseOffsetFetchResponseTopic as OffsetFetchedTopicBeforeV8,
+    OffsetFetchResponseOffsetFetchResponseTopics as OffsetFetchedTopic, SyncGroupRequest,
+    SyncGroupRequestSyncGroupRequestAssignment as SyncAssignment, SyncGroupResponse,
+};
