@@ -2,12 +2,13 @@
 //!
 //! Where to look: [`frame`] for headers, [`messages`] and [`stored`] for what the schema describes,
 //! [`wire`] for the primitives, [`api`] for the table of APIs and versions,
-//! [`records`] for record batches.
+//! [`records`] for record batches, [`hot`] for what carries them.
 #![forbid(unsafe_code)]
 
 pub mod api;
 mod error_code;
 pub mod frame;
+pub mod hot;
 mod message;
 pub mod messages;
 pub mod records;

@@ -8,7 +8,7 @@ use crate::{Str, Uuid};
 /// Strings and byte fields are slices that share the memory of what is read: they keep the whole
 /// frame alive. Before memory for an array is reserved, its count is checked against the bytes
 /// left and the memory against the budget, so no input takes more than the caller allowed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Reader {
     bytes: Bytes,
     at: usize,
