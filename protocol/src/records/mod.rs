@@ -30,4 +30,4 @@ pub use header::{
 pub use recompress::TopicCompression;
 pub use record::{Header, Record, RecordIter};
 pub use search::TimestampAndOffset;
-pub use validate::validate;
+pub use validate::{validate, validate_old};

@@ -6,6 +6,7 @@
 //! zstd in requests before version 7, whether the client may write transactional batches, and the
 //! producer's epoch and sequence.
 
+mod old;
 mod rejection;
 
 use std::ops::ControlFlow;
@@ -20,6 +21,7 @@ use super::recompress::{RecompressError, TopicCompression, recompress, renumber}
 use super::rewrite;
 use super::walk::{RecordFacts, walk};
 
+pub use old::{ValidatedOld, validate_old};
 pub use rejection::{RecordRejection, RecordRejections, Rejection, RejectionKind, Violation};
 
 /// Who writes.
@@ -255,6 +257,25 @@ fn check_batch(batch: &BatchView, rules: &Rules) -> Result<(), Rejection> {
     Err(Rejection::Batch(violation))
 }
 
+/// Wraps as Java's arithmetic does.
+#[inline]
+fn timestamp_rejection(
+    rules: &Rules,
+    now_ms: i64,
+    timestamp: i64,
+    offset: i64,
+) -> Option<RecordRejection> {
+    let age = now_ms.wrapping_sub(timestamp);
+    let in_bounds =
+        age <= rules.timestamp_before_max_ms && age.wrapping_neg() <= rules.timestamp_after_max_ms;
+    (!in_bounds).then(|| RecordRejection::Timestamp {
+        timestamp,
+        offset,
+        least: now_ms.wrapping_sub(rules.timestamp_before_max_ms),
+        most: now_ms.wrapping_add(rules.timestamp_after_max_ms),
+    })
+}
+
 /// What the pass over the records gathers.
 struct Walked<'a> {
     rules: &'a Rules,
@@ -297,19 +318,12 @@ impl<'a> Walked<'a> {
     fn check_timestamp(&mut self, batch: &BatchView, record: RecordFacts) {
         let rules = self.rules;
         if rules.timestamp_type == TimestampType::CreateTime && record.timestamp != NO_TIMESTAMP {
-            // Wraps as Java's arithmetic does.
-            let age = self.now_ms.wrapping_sub(record.timestamp);
-            if age > rules.timestamp_before_max_ms
-                || age.wrapping_neg() > rules.timestamp_after_max_ms
+            let offset = batch
+                .base_offset
+                .wrapping_add(i64::from(record.offset_delta));
+            if let Some(rejection) =
+                timestamp_rejection(rules, self.now_ms, record.timestamp, offset)
             {
-                let rejection = RecordRejection::Timestamp {
-                    timestamp: record.timestamp,
-                    offset: batch
-                        .base_offset
-                        .wrapping_add(i64::from(record.offset_delta)),
-                    least: self.now_ms.wrapping_sub(rules.timestamp_before_max_ms),
-                    most: self.now_ms.wrapping_add(rules.timestamp_after_max_ms),
-                };
                 self.reject(&record, rejection);
             }
         } else if batch.timestamp_type() == TimestampType::LogAppendTime {
@@ -336,3 +350,6 @@ impl<'a> Walked<'a> {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod tests_old;

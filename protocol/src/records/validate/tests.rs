@@ -3,10 +3,10 @@ use bytes::Bytes;
 use super::*;
 use crate::records::{BatchBuilder, NO_PARTITION_LEADER_EPOCH};
 
-const NOW: i64 = 1_700_000_000_000;
+pub(super) const NOW: i64 = 1_700_000_000_000;
 const HOUR: i64 = 3_600_000;
 
-fn rules() -> Rules {
+pub(super) fn rules() -> Rules {
     Rules {
         origin: Origin::Client,
         max_message_bytes: 1_048_588,
