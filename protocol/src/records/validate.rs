@@ -22,7 +22,7 @@ use super::rewrite;
 use super::walk::{RecordFacts, walk};
 
 pub use old::{ValidatedOld, validate_old};
-pub use rejection::{RecordRejection, RecordRejections, Rejection, RejectionKind, Violation};
+pub use rejection::{RecordRejection, RecordRejections, Rejection, Violation};
 
 /// Who writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -2,18 +2,10 @@
 
 use std::fmt::Display;
 
+use crate::error_code::ErrorCode;
+
 use super::super::builder::BuildError;
 use super::super::error::BatchError;
-
-/// The error code that a rejection becomes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum RejectionKind {
-    CorruptMessage,
-    InvalidRecord,
-    InvalidTimestamp,
-    MessageTooLarge,
-    UnsupportedCompressionType,
-}
 
 /// Why the records of one partition are refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -45,20 +37,20 @@ pub enum Rejection {
 }
 
 impl Rejection {
-    pub fn kind(&self) -> RejectionKind {
+    /// What Kafka answers, where that says anything (it answers UNKNOWN_SERVER_ERROR for compressed
+    /// data that does not unpack, and for unknown compression ids).
+    pub fn error_code(&self) -> ErrorCode {
         match self {
             Rejection::NoBatch
             | Rejection::Magic { .. }
             | Rejection::SeveralBatches
             | Rejection::Batch(_)
-            | Rejection::Malformed(_) => RejectionKind::InvalidRecord,
-            Rejection::Corrupt(_) => RejectionKind::CorruptMessage,
-            Rejection::TooLarge { .. } | Rejection::Unwritable(_) => RejectionKind::MessageTooLarge,
-            Rejection::UnknownCompression { .. } => RejectionKind::UnsupportedCompressionType,
-            Rejection::Records(records) if records.invalid_timestamp => {
-                RejectionKind::InvalidTimestamp
-            }
-            Rejection::Records(_) => RejectionKind::InvalidRecord,
+            | Rejection::Malformed(_) => ErrorCode::InvalidRecord,
+            Rejection::Corrupt(_) => ErrorCode::CorruptMessage,
+            Rejection::TooLarge { .. } | Rejection::Unwritable(_) => ErrorCode::MessageTooLarge,
+            Rejection::UnknownCompression { .. } => ErrorCode::UnsupportedCompressionType,
+            Rejection::Records(records) if records.invalid_timestamp => ErrorCode::InvalidTimestamp,
+            Rejection::Records(_) => ErrorCode::InvalidRecord,
         }
     }
 

@@ -1,6 +1,7 @@
 use bytes::Bytes;
 
 use super::*;
+use crate::error_code::ErrorCode;
 use crate::records::{BatchBuilder, NO_PARTITION_LEADER_EPOCH};
 
 pub(super) const NOW: i64 = 1_700_000_000_000;
@@ -125,13 +126,13 @@ fn one_batch_of_magic_2_and_nothing_else() {
     old[16] = 1;
     assert_eq!(rejection(old.clone()), Rejection::Magic { magic: 1 });
     old[16] = 3;
-    assert_eq!(rejection(old).kind(), RejectionKind::CorruptMessage);
+    assert_eq!(rejection(old).error_code(), ErrorCode::CorruptMessage);
     for kind in [
         Rejection::NoBatch,
         Rejection::SeveralBatches,
         Rejection::Magic { magic: 0 },
     ] {
-        assert_eq!(kind.kind(), RejectionKind::InvalidRecord);
+        assert_eq!(kind.error_code(), ErrorCode::InvalidRecord);
     }
     // The start of another entry, cut off by the client's buffer, is not part of the batch.
     let with_tail = [&good[..], &good[..70]].concat();
@@ -164,7 +165,7 @@ fn the_checksum_is_reported_with_both_values() {
     let stored = bytes[17..21].to_vec();
     *bytes.last_mut().unwrap() ^= 0x10;
     let rejection = check(&bytes.into(), &rules()).unwrap_err();
-    assert_eq!(rejection.kind(), RejectionKind::CorruptMessage);
+    assert_eq!(rejection.error_code(), ErrorCode::CorruptMessage);
     let Rejection::Corrupt(BatchError::Crc {
         stored: told,
         computed,
@@ -200,7 +201,7 @@ fn headers_that_no_client_may_write() {
             matches!(rejection, Rejection::Batch(_)),
             "{what}: {rejection:?}"
         );
-        assert_eq!(rejection.kind(), RejectionKind::InvalidRecord);
+        assert_eq!(rejection.error_code(), ErrorCode::InvalidRecord);
         assert_eq!(rejection.error_message("t-0"), None);
     }
     let control = altered(&good, |batch| batch[22] |= 0x20);
@@ -231,7 +232,7 @@ fn count_and_records_must_agree() {
             });
             let rejection = check(&bytes, &rules()).unwrap_err();
             assert_eq!(rejection, Rejection::Malformed(error), "{compression:?}");
-            assert_eq!(rejection.kind(), RejectionKind::InvalidRecord);
+            assert_eq!(rejection.error_code(), ErrorCode::InvalidRecord);
         }
     }
 }
@@ -249,7 +250,7 @@ fn the_size_limit_is_of_the_whole_batch() {
         ..rules()
     };
     let rejection = check(&good, &less).unwrap_err();
-    assert_eq!(rejection.kind(), RejectionKind::MessageTooLarge);
+    assert_eq!(rejection.error_code(), ErrorCode::MessageTooLarge);
 }
 
 #[test]
@@ -257,7 +258,10 @@ fn unassigned_compression_is_a_code_of_its_own() {
     let bytes = altered(&sample(Compression::None), |batch| batch[22] |= 5);
     let rejection = check(&bytes, &rules()).unwrap_err();
     assert_eq!(rejection, Rejection::UnknownCompression { id: 5 });
-    assert_eq!(rejection.kind(), RejectionKind::UnsupportedCompressionType);
+    assert_eq!(
+        rejection.error_code(),
+        ErrorCode::UnsupportedCompressionType
+    );
 }
 
 #[test]
@@ -273,7 +277,7 @@ fn records_without_key_are_listed_with_kafkas_words() {
             .append(NOW, None, Some(b"v"), &[])
             .append(NOW, Some(b""), None, &[]);
         let rejection = check(&builder.build_bytes().unwrap(), &compacted).unwrap_err();
-        assert_eq!(rejection.kind(), RejectionKind::InvalidRecord);
+        assert_eq!(rejection.error_code(), ErrorCode::InvalidRecord);
         let text = "Compacted topic cannot accept message without key in topic partition t-3";
         let errors: Vec<_> = rejection.record_errors("t-3").collect();
         assert_eq!(errors, [(20, text.to_owned())]);
@@ -306,7 +310,7 @@ fn timestamps_out_of_bounds_are_listed_with_kafkas_words() {
         builder.append(timestamp, Some(b"k"), None, &[]);
     }
     let rejection = check(&builder.build_bytes().unwrap(), &day).unwrap_err();
-    assert_eq!(rejection.kind(), RejectionKind::InvalidTimestamp);
+    assert_eq!(rejection.error_code(), ErrorCode::InvalidTimestamp);
     let errors: Vec<_> = rejection.record_errors("t-0").collect();
     assert_eq!(
         errors,
@@ -357,7 +361,7 @@ fn only_brokers_set_append_time() {
         let mut builder = BatchBuilder::new(0).codec(compression).log_append_time(5);
         builder.append(1, None, Some(b"v"), &[]);
         let rejection = check(&builder.build_bytes().unwrap(), &append_time).unwrap_err();
-        assert_eq!(rejection.kind(), RejectionKind::InvalidTimestamp);
+        assert_eq!(rejection.error_code(), ErrorCode::InvalidTimestamp);
         assert_eq!(
             rejection.record_errors("t-0").next().unwrap().1,
             format!(
@@ -471,7 +475,7 @@ fn a_batch_that_grows_above_the_limit_when_unpacked_is_refused() {
         ..rules()
     };
     let rejection = check(&bytes, &rules).unwrap().rebuild(&rules).unwrap_err();
-    assert_eq!(rejection.kind(), RejectionKind::MessageTooLarge);
+    assert_eq!(rejection.error_code(), ErrorCode::MessageTooLarge);
 }
 
 #[test]

@@ -2,6 +2,7 @@ use bytes::Bytes;
 
 use super::tests::{NOW, rules};
 use super::*;
+use crate::error_code::ErrorCode;
 use crate::records::Record;
 use crate::records::legacy::{LegacyMagic, write_message_set};
 
@@ -91,28 +92,28 @@ fn old_sets_are_refused_for_the_same_reasons() {
     let kind = |bytes: &[u8], rules: &Rules| {
         check(&Bytes::copy_from_slice(bytes), rules)
             .unwrap_err()
-            .kind()
+            .error_code()
     };
-    assert_eq!(kind(&[], &rules()), RejectionKind::InvalidRecord);
+    assert_eq!(kind(&[], &rules()), ErrorCode::InvalidRecord);
     let mut damaged = good.to_vec();
     *damaged.last_mut().unwrap() ^= 1;
-    assert_eq!(kind(&damaged, &rules()), RejectionKind::CorruptMessage);
+    assert_eq!(kind(&damaged, &rules()), ErrorCode::CorruptMessage);
     // Two compressed wrappers.
     assert_eq!(
         kind(&[&good[..], &good[..]].concat(), &rules()),
-        RejectionKind::InvalidRecord
+        ErrorCode::InvalidRecord
     );
     let small = Rules {
         max_message_bytes: good.len() - 1,
         ..rules()
     };
-    assert_eq!(kind(&good, &small), RejectionKind::MessageTooLarge);
+    assert_eq!(kind(&good, &small), ErrorCode::MessageTooLarge);
     let late = set(
         LegacyMagic::V1,
         Compression::None,
         &records(2, NOW + (1 << 40)),
     );
-    assert_eq!(kind(&late, &rules()), RejectionKind::InvalidTimestamp);
+    assert_eq!(kind(&late, &rules()), ErrorCode::InvalidTimestamp);
     let mut keyless = records(2, NOW);
     keyless[1].key = None;
     let keyless = set(LegacyMagic::V0, Compression::None, &keyless);
@@ -121,7 +122,7 @@ fn old_sets_are_refused_for_the_same_reasons() {
         ..rules()
     };
     let rejection = check(&keyless, &compacted).unwrap_err();
-    assert_eq!(rejection.kind(), RejectionKind::InvalidRecord);
+    assert_eq!(rejection.error_code(), ErrorCode::InvalidRecord);
     assert_eq!(rejection.record_errors("t-0").next().unwrap().0, 1);
     // v0 has no timestamps that could be too late.
     let v0 = set(
