@@ -10,6 +10,7 @@ mod outbox;
 mod partition;
 pub mod record;
 mod refusal;
+pub mod runtime;
 mod settings;
 pub mod state;
 mod uncommitted;
