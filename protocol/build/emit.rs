@@ -166,7 +166,7 @@ impl Emitter<'_> {
                 When::If(test) => drop(writeln!(out, "        if {test} {{ {statement} }}")),
             }
         }
-        let tagged: Vec<_> = fields.iter().filter(|field| field.tag.is_some()).collect();
+        let tagged = by_tag(fields);
         let section = if tagged.is_empty() {
             "r.skip_tags()?;".to_owned()
         } else {
@@ -225,7 +225,7 @@ impl Emitter<'_> {
                 }
             }
         }
-        let tagged: Vec<_> = fields.iter().filter(|field| field.tag.is_some()).collect();
+        let tagged = by_tag(fields);
         let section = if tagged.is_empty() {
             "w.no_tags();".to_owned()
         } else {
@@ -499,6 +499,17 @@ impl Emitter<'_> {
             .unwrap_or(1)
             .max(1)
     }
+}
+
+/// The tagged fields, in the order in which they have to be written.
+fn by_tag<'a>(fields: &[&'a Field]) -> Vec<&'a Field> {
+    let mut tagged: Vec<_> = fields
+        .iter()
+        .copied()
+        .filter(|field| field.tag.is_some())
+        .collect();
+    tagged.sort_by_key(|field| field.tag);
+    tagged
 }
 
 fn minimum_size(message: &Message, kind: &Type, version: i16) -> usize {

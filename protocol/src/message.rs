@@ -39,8 +39,10 @@ pub struct MessageInfo {
     pub name: &'static str,
     pub versions: VersionRange,
     pub flexible_from: i16,
-    /// Reads a message and writes it again.
-    pub recode: fn(&mut Reader, i16, &mut Writer) -> Result<(), RecodeError>,
+    /// Reads a message in one version and writes it in another.
+    pub recode: fn(&mut Reader, i16, &mut Writer, i16) -> Result<(), RecodeError>,
+    /// Writes the message with all fields at their defaults.
+    pub encode_default: fn(&mut Writer, i16) -> Result<(), EncodeError>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,10 +57,11 @@ impl MessageInfo {
             name: M::NAME,
             versions: M::VERSIONS,
             flexible_from: M::FLEXIBLE_FROM,
-            recode: |reader, version, writer| {
-                let message = M::decode(reader, version).map_err(RecodeError::Decode)?;
-                message.encode(writer, version).map_err(RecodeError::Encode)
+            recode: |reader, from, writer, to| {
+                let message = M::decode(reader, from).map_err(RecodeError::Decode)?;
+                message.encode(writer, to).map_err(RecodeError::Encode)
             },
+            encode_default: |writer, version| M::default().encode(writer, version),
         }
     }
 }
