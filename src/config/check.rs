@@ -168,12 +168,6 @@ fn check_list(
             format!("Configuration '{name}' must not be empty. Valid values include: {valid}"),
         ));
     }
-    if (1..values.len()).any(|i| values[..i].contains(&values[i])) {
-        return Err(ConfigError::about(
-            name,
-            format!("Configuration '{name}' values must not be duplicated."),
-        ));
-    }
     for element in values {
         if element.is_empty() {
             return Err(ConfigError::about(

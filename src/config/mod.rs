@@ -5,6 +5,9 @@
 //! typed snapshot that the rest of the broker reads. A topic's own settings are laid over it by [`TopicConfig::new`].
 
 mod check;
+pub mod describe;
+#[cfg(test)]
+mod docs;
 mod endpoint;
 mod error;
 pub mod keys;
@@ -13,13 +16,15 @@ pub mod properties;
 mod settings;
 mod single_node;
 mod snapshot;
+#[cfg(test)]
+mod tests;
 mod topic;
 mod validate;
 mod value;
 
 pub use endpoint::{BindAddress, Endpoint, SecurityProtocol, Voter};
 pub use error::ConfigError;
-pub use settings::{Settings, what_is_allowed};
+pub use settings::{DynamicSettings, Settings, what_is_allowed};
 pub use single_node::{DATA_DIRECTORY, single_node};
 pub use snapshot::{
     BrokerConfig, FetchConfig, GroupsConfig, IoBackend, MetadataLogConfig, NetworkConfig,

@@ -99,6 +99,10 @@ impl Iterator for LogicalLines<'_> {
             let backslashes = text.iter().rev().take_while(|byte| **byte == b'\\').count();
             if backslashes % 2 == 1 {
                 logical.extend_from_slice(&text[..text.len() - 1]);
+                if self.rest.is_empty() {
+                    // Java makes an entry with an empty key of a file that ends in a lone backslash.
+                    return Some(logical);
+                }
                 continue;
             }
             logical.extend_from_slice(text);
@@ -168,4 +172,67 @@ fn unescape(part: &[u8]) -> Option<String> {
         }
     }
     Some(String::from_utf16_lossy(&units))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> String {
+        let escapes = [
+            ("\\", "\\\\"),
+            ("\t", "\\t"),
+            ("\n", "\\n"),
+            ("\r", "\\r"),
+            ("\u{c}", "\\f"),
+        ];
+        escapes
+            .into_iter()
+            .fold(text.to_string(), |text, (from, to)| text.replace(from, to))
+    }
+
+    /// The expectation was written by `java.util.Properties` itself, keys and values with escapes.
+    #[test]
+    fn an_odd_file_reads_as_in_java() {
+        let entries = parse(include_bytes!("fixtures/odd.properties")).unwrap();
+        let read: Vec<String> = entries
+            .iter()
+            .map(|(key, value)| format!("{}\t{}", shown(key), shown(value)))
+            .collect();
+        let expected: Vec<&str> = include_str!("fixtures/odd.expected")
+            .split_terminator('\n')
+            .collect();
+        assert_eq!(read, expected);
+    }
+
+    #[test]
+    fn ends_of_files_read_as_in_java() {
+        let entry = |key: &str, value: &str| BTreeMap::from([(key.to_string(), value.to_string())]);
+        for (text, expected) in [
+            ("\\", entry("", "")),
+            ("a\\", entry("a", "")),
+            ("a=b\\\n", entry("a", "b")),
+            ("\\\n", entry("", "")),
+            ("\\\n  ", BTreeMap::new()),
+            ("#x", BTreeMap::new()),
+            ("=", entry("", "")),
+            ("  ", BTreeMap::new()),
+            ("", BTreeMap::new()),
+        ] {
+            assert_eq!(parse(text.as_bytes()).unwrap(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn malformed_escapes_are_refused() {
+        for text in ["a=\\u12", "a=\\uZZZZ", "\\u=1", "a=\\u+123"] {
+            assert!(parse(text.as_bytes()).is_err(), "{text}");
+        }
+        assert!(
+            parse(b"x=1\nkey=\\uXX")
+                .unwrap_err()
+                .to_string()
+                .ends_with("in the line: key=\\uXX")
+        );
+    }
 }

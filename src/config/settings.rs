@@ -1,19 +1,37 @@
 //! The static configuration of a node: what was written, and the typed value of every broker key.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::check::{allowed_text, check};
 use super::error::ConfigError;
-use super::keys::{self, DefaultValue, Key, Status};
+use super::keys::{self, Check, DefaultValue, Key, Status, Update};
 use super::value::Value;
 
 /// Every broker key with its value, parsed and checked one by one. Relations between keys are checked by
 /// [`super::BrokerConfig::new`].
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Settings {
     /// What file and overrides say, by key, also for unknown keys.
     originals: BTreeMap<String, String>,
+    /// What the metadata log says for all brokers and for this one.
+    dynamic: DynamicSettings,
     values: BTreeMap<&'static str, Value>,
+}
+
+/// Broker settings in the metadata log; they are stronger than the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DynamicSettings {
+    /// For every broker (resource name empty).
+    pub cluster: BTreeMap<String, String>,
+    /// For this broker; stronger than `cluster`.
+    pub broker: BTreeMap<String, String>,
+}
+
+impl std::fmt::Debug for Settings {
+    /// Without what was written, because that may be a secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_map().entries(&self.values).finish()
+    }
 }
 
 impl Settings {
@@ -27,7 +45,37 @@ impl Settings {
         for key in keys::broker_keys() {
             values.insert(key.name, value_of(key, originals.get(key.name))?);
         }
-        Ok(Settings { originals, values })
+        Ok(Settings {
+            originals,
+            dynamic: DynamicSettings::default(),
+            values,
+        })
+    }
+
+    /// The same file under other dynamic settings. Of those, keys that cannot change while a broker runs, unknown
+    /// keys and wrong values count for nothing (they are still described).
+    pub fn with_dynamic(&self, dynamic: DynamicSettings) -> Settings {
+        let mut values = self.values.clone();
+        for key in keys::broker_keys().filter(|key| key.update != Update::ReadOnly) {
+            let text = dynamic
+                .broker
+                .get(key.name)
+                .or_else(|| dynamic.cluster.get(key.name));
+            let text = text.or_else(|| self.originals.get(key.name));
+            if let Ok(value) = value_of(key, text) {
+                values.insert(key.name, value);
+            }
+        }
+        Settings {
+            originals: self.originals.clone(),
+            dynamic,
+            values,
+        }
+    }
+
+    /// What the metadata log says about this broker.
+    pub fn dynamic(&self) -> &DynamicSettings {
+        &self.dynamic
     }
 
     /// The value of a key of the table.
@@ -156,6 +204,17 @@ fn with_node_id_synonym(mut written: BTreeMap<String, String>) -> BTreeMap<Strin
     written
 }
 
+/// Parses and checks the text of a key. Repeated elements of a list count once, as in Kafka.
+pub(super) fn parse(key: &Key, text: &str) -> Result<Value, ConfigError> {
+    let mut value = Value::parse(key.name, key.kind, text)?;
+    if let (Check::List { .. }, Value::List(elements)) = (key.check, &mut value) {
+        let mut seen = BTreeSet::new();
+        elements.retain(|element| seen.insert(element.clone()));
+    }
+    check(key, &value)?;
+    Ok(value)
+}
+
 fn value_of(key: &'static Key, written: Option<&String>) -> Result<Value, ConfigError> {
     let Some(text) = written else {
         if key.default == DefaultValue::Required {
@@ -167,8 +226,7 @@ fn value_of(key: &'static Key, written: Option<&String>) -> Result<Value, Config
         }
         return Ok(Value::default_of(key));
     };
-    let value = Value::parse(key.name, key.kind, text)?;
-    check(key, &value)?;
+    let value = parse(key, text)?;
     if let Status::Refused(reason) = key.status {
         let default = Value::default_of(key);
         if value != default && value.to_text().is_some_and(|text| !text.is_empty()) {

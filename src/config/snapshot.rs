@@ -296,6 +296,39 @@ impl BrokerConfig {
     }
 }
 
+impl BrokerConfig {
+    /// What a person should know before this node runs: keys without effect, and settings that one node cannot meet.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut lines = self.settings.warnings();
+        for (key, replicas, effect) in [
+            (
+                "offsets.topic.replication.factor",
+                self.offsets.topic_replication_factor,
+                "consumer groups will not work, because their topic cannot be created",
+            ),
+            (
+                "default.replication.factor",
+                self.topics.replication_factor,
+                "topics will not be created by themselves",
+            ),
+        ] {
+            if replicas > 1 {
+                lines.push(format!(
+                    "{key}={replicas}, but there is one node: {effect}; set {key}=1"
+                ));
+            }
+        }
+        let replicas = self.topic_defaults.min_insync_replicas;
+        if replicas > 1 {
+            let effect = "writes with acks=all will be refused";
+            lines.push(format!(
+                "min.insync.replicas={replicas}, but there is one node: {effect}"
+            ));
+        }
+        lines
+    }
+}
+
 fn storage(settings: &Settings) -> StorageConfig {
     let log_dirs: Vec<PathBuf> = validate::log_dirs(settings)
         .iter()

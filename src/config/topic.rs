@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::check::check;
 use super::error::ConfigError;
 use super::keys::{self, Convert, TopicKey};
-use super::settings::Settings;
+use super::settings::{self, Settings};
 use super::value::Value;
 
 /// Settings of one resource as they are stored: key to text.
@@ -93,7 +92,8 @@ impl TopicConfig {
                 let sound = overrides
                     .iter()
                     .filter(|(name, text)| {
-                        keys::topic_key(name).is_some_and(|row| parse(row, text).is_ok())
+                        keys::topic_key(name)
+                            .is_some_and(|row| settings::parse(&row.key, text).is_ok())
                     })
                     .map(|(name, text)| (*name, *text))
                     .collect();
@@ -261,18 +261,12 @@ pub(super) fn effective_values(
     let mut values = BTreeMap::new();
     for row in keys::TOPIC_KEYS {
         let value = match overrides.get(row.key.name) {
-            Some(text) => parse(row, text)?,
+            Some(text) => settings::parse(&row.key, text)?,
             None => broker_default(settings, row),
         };
         values.insert(row.key.name, value);
     }
     Ok(TopicValues(values))
-}
-
-fn parse(row: &TopicKey, text: &str) -> Result<Value, ConfigError> {
-    let value = Value::parse(row.key.name, row.key.kind, text)?;
-    check(&row.key, &value)?;
-    Ok(value)
 }
 
 /// The value that the broker's settings give to a topic key: the first synonym that has a value, in the topic's unit.
@@ -300,5 +294,230 @@ fn scaled(span: i32, unit_ms: i64) -> i64 {
         -1
     } else {
         i64::from(span) * unit_ms
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::single_node;
+
+    fn settings(written: &[(&str, &str)]) -> Settings {
+        let written = written
+            .iter()
+            .map(|(key, value)| (key.to_string(), value.to_string()))
+            .collect();
+        Settings::new(single_node(&written)).unwrap()
+    }
+
+    /// What Kafka 4.4 answers to CreateTopics with one setting each.
+    #[test]
+    fn refusals_have_kafkas_words() {
+        let settings = settings(&[]);
+        let not_valid = "Invalid value";
+        for (key, value, answer) in [
+            ("foo", "1", "Unknown topic config name: foo".to_string()),
+            (
+                "retention.ms",
+                "abc",
+                format!(
+                    "{not_valid} abc for configuration retention.ms: Not a number of type LONG"
+                ),
+            ),
+            (
+                "retention.ms",
+                "-2",
+                format!("{not_valid} -2 for configuration retention.ms: Value must be at least -1"),
+            ),
+            (
+                "retention.ms",
+                "",
+                format!("{not_valid}  for configuration retention.ms: Not a number of type LONG"),
+            ),
+            (
+                "cleanup.policy",
+                "foo",
+                format!(
+                    "{not_valid} foo for configuration cleanup.policy: String must be one of: compact, delete"
+                ),
+            ),
+            (
+                "cleanup.policy",
+                "compact,",
+                "Configuration 'cleanup.policy' values must not be empty.".to_string(),
+            ),
+            (
+                "compression.type",
+                "x",
+                format!(
+                    "{not_valid} x for configuration compression.type: \
+                     String must be one of: uncompressed, zstd, lz4, snappy, gzip, producer"
+                ),
+            ),
+            (
+                "compression.gzip.level",
+                "0",
+                format!(
+                    "{not_valid} 0 for configuration compression.gzip.level: Value must be between 1 and 9 or equal to -1"
+                ),
+            ),
+            (
+                "min.cleanable.dirty.ratio",
+                "2",
+                format!(
+                    "{not_valid} 2.0 for configuration min.cleanable.dirty.ratio: Value must be no more than 1"
+                ),
+            ),
+            (
+                "min.cleanable.dirty.ratio",
+                "-0.1",
+                format!(
+                    "{not_valid} -0.1 for configuration min.cleanable.dirty.ratio: Value must be at least 0"
+                ),
+            ),
+            (
+                "segment.bytes",
+                "10",
+                format!(
+                    "{not_valid} 10 for configuration segment.bytes: Value must be at least 1048576"
+                ),
+            ),
+            (
+                "preallocate",
+                "yes",
+                format!(
+                    "{not_valid} yes for configuration preallocate: Expected value to be either true or false"
+                ),
+            ),
+            (
+                "max.decompressed.message.bytes",
+                "2147483647",
+                format!(
+                    "{not_valid} 2147483647 for configuration max.decompressed.message.bytes: \
+                     Value must be no more than 2147483639"
+                ),
+            ),
+            (
+                "remote.storage.enable",
+                "true",
+                "Tiered Storage functionality is disabled in the broker. \
+                 Topic cannot be configured with remote log storage."
+                    .to_string(),
+            ),
+            (
+                "follower.replication.throttled.replicas",
+                "1:1,*",
+                format!(
+                    "{not_valid} [1:1, *] for configuration follower.replication.throttled.replicas: \
+                     follower.replication.throttled.replicas must be the literal '*' or a list of replicas in the \
+                     following format: [partitionId]:[brokerId],[partitionId]:[brokerId],..."
+                ),
+            ),
+        ] {
+            let overrides = Overrides::from([(key, value)]);
+            assert_eq!(
+                validate_overrides(&settings, &overrides)
+                    .unwrap_err()
+                    .to_string(),
+                answer,
+                "{key}={value}"
+            );
+        }
+        let conflict = Overrides::from([
+            ("min.compaction.lag.ms", "11"),
+            ("max.compaction.lag.ms", "10"),
+        ]);
+        assert_eq!(
+            validate_overrides(&settings, &conflict)
+                .unwrap_err()
+                .to_string(),
+            "conflict topic config setting min.compaction.lag.ms (11) > max.compaction.lag.ms (10)"
+        );
+    }
+
+    #[test]
+    fn what_kafka_takes_is_taken() {
+        let settings = settings(&[]);
+        for (key, value) in [
+            ("cleanup.policy", "delete,delete"),
+            ("cleanup.policy", ""),
+            ("internal.segment.bytes", "100"),
+            ("leader.replication.throttled.replicas", "*"),
+            ("leader.replication.throttled.replicas", "0:1, 1:1"),
+            ("retention.ms", " 5000 "),
+            ("unclean.leader.election.enable", "TRUE"),
+        ] {
+            validate_overrides(&settings, &Overrides::from([(key, value)])).unwrap();
+        }
+    }
+
+    #[test]
+    fn overrides_lie_over_the_broker_and_the_broker_over_the_default() {
+        let settings = settings(&[
+            ("log.retention.minutes", "7"),
+            ("log.roll.hours", "2"),
+            ("log.retention.hours", "1"),
+        ]);
+        let plain = TopicConfig::new(&settings, &Overrides::new());
+        assert_eq!(plain, TopicConfig::defaults(&settings));
+        assert_eq!(plain.retention_ms, 420_000);
+        assert_eq!(plain.segment_ms, 7_200_000);
+        assert_eq!(plain.flush_messages, i64::MAX);
+        assert_eq!(plain.compression, TopicCompression::Producer);
+        assert_eq!(
+            plain.cleanup,
+            CleanupPolicy {
+                delete: true,
+                compact: false
+            }
+        );
+        let overrides = Overrides::from([
+            ("retention.ms", "-1"),
+            ("cleanup.policy", "compact, delete"),
+            ("compression.type", "zstd"),
+            ("compression.zstd.level", "7"),
+            ("max.compaction.lag.ms", "60000"),
+            ("message.timestamp.type", "LogAppendTime"),
+        ]);
+        let own = TopicConfig::new(&settings, &overrides);
+        assert_eq!(own.retention_ms, -1);
+        assert_eq!(
+            own.cleanup,
+            CleanupPolicy {
+                delete: true,
+                compact: true
+            }
+        );
+        assert_eq!(own.compression, TopicCompression::Zstd(7));
+        assert_eq!(
+            (own.max_segment_ms(), plain.max_segment_ms()),
+            (60_000, 7_200_000)
+        );
+        assert_eq!(own.timestamp_type, TimestampType::LogAppendTime);
+    }
+
+    #[test]
+    fn any_negative_retention_of_the_broker_is_no_limit() {
+        for key in [
+            "log.retention.ms",
+            "log.retention.minutes",
+            "log.retention.hours",
+        ] {
+            let config = TopicConfig::defaults(&settings(&[(key, "-3")]));
+            assert_eq!(config.retention_ms, -1, "{key}");
+        }
+    }
+
+    #[test]
+    fn a_stored_override_that_is_wrong_by_now_leaves_the_others() {
+        let settings = settings(&[]);
+        let stored = Overrides::from([
+            ("segment.bytes", "14"),
+            ("flush.messages", "1"),
+            ("gone.key", "x"),
+        ]);
+        let config = TopicConfig::new(&settings, &stored);
+        assert_eq!(config.segment_bytes, 1 << 30);
+        assert_eq!(config.flush_messages, 1);
     }
 }

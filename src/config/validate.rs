@@ -346,3 +346,346 @@ fn groups(settings: &Settings) -> Result<(), ConfigError> {
         format!("offset.metadata.max.bytes={metadata} must be greater than or equal to 0")
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use crate::config::{BrokerConfig, ConfigError, Settings, properties};
+
+    /// The file that Apache ships, with other values for some keys; a value of `-` takes the key out.
+    fn with(changes: &[(&str, &str)]) -> Result<BrokerConfig, ConfigError> {
+        let mut written: BTreeMap<String, String> =
+            properties::parse(include_bytes!("fixtures/combined.properties")).unwrap();
+        for (key, value) in changes {
+            if *value == "-" {
+                written.remove(*key);
+            } else {
+                written.insert(key.to_string(), value.to_string());
+            }
+        }
+        BrokerConfig::new(Settings::new(written)?)
+    }
+
+    fn refused(changes: &[(&str, &str)]) -> String {
+        with(changes).expect_err("should be refused").to_string()
+    }
+
+    #[test]
+    fn the_shipped_file_is_accepted() {
+        let config = with(&[]).unwrap();
+        assert_eq!(config.listeners[0].to_string(), "PLAINTEXT://:9092");
+        assert_eq!(
+            config.controller_listeners[0].to_string(),
+            "CONTROLLER://:9093"
+        );
+        assert_eq!(
+            config.advertised_listeners[0].to_string(),
+            "PLAINTEXT://localhost:9092"
+        );
+        assert_eq!(
+            config.advertised_controller_listeners[0].to_string(),
+            "CONTROLLER://localhost:9093"
+        );
+        assert_eq!(
+            config.quorum.bootstrap_servers,
+            [("localhost".to_string(), 9093)]
+        );
+        assert!(config.quorum.static_voters.is_empty());
+        assert_eq!(config.network.queued_max_bytes, None);
+    }
+
+    #[test]
+    fn missing_and_wrong_ids_are_named() {
+        assert_eq!(
+            refused(&[("node.id", "-")]),
+            "Missing required configuration \"node.id\" which has no default value."
+        );
+        assert_eq!(
+            with(&[("node.id", "-"), ("broker.id", "7")])
+                .unwrap()
+                .node_id,
+            7
+        );
+        assert!(
+            refused(&[("broker.id", "7")])
+                .starts_with("`node.id` and `broker.id` must be set to the same value.")
+        );
+        assert_eq!(
+            refused(&[("node.id", "-1 ")]),
+            "Invalid value -1 for configuration node.id: Value must be at least 0"
+        );
+    }
+
+    #[test]
+    fn a_node_is_broker_and_controller() {
+        for roles in ["broker", "controller"] {
+            assert!(refused(&[("process.roles", roles)]).contains("not supported yet"));
+        }
+        assert_eq!(
+            refused(&[("process.roles", "broker,zookeeper")]),
+            "Invalid value zookeeper for configuration process.roles: String must be one of: broker, controller"
+        );
+        assert!(with(&[("process.roles", "controller, broker")]).is_ok());
+    }
+
+    #[test]
+    fn listeners_that_cannot_work_are_refused() {
+        let listeners = |text: &str| refused(&[("listeners", text), ("advertised.listeners", "-")]);
+        assert_eq!(
+            listeners("PLAINTEXT://:9092,CONTROLLER://:9092"),
+            "Error creating broker listeners from '[PLAINTEXT://:9092, CONTROLLER://:9092]': Each listener must have a \
+             different port, listeners: [PLAINTEXT://:9092, CONTROLLER://:9092]"
+        );
+        assert_eq!(
+            listeners("PLAINTEXT://:9092,PLAINTEXT://:9093"),
+            "Error creating broker listeners from '[PLAINTEXT://:9092, PLAINTEXT://:9093]': Each listener must have a \
+             different name, listeners: [PLAINTEXT://:9092, PLAINTEXT://:9093]"
+        );
+        assert!(
+            listeners("PLAINTEXT:9092")
+                .ends_with("Unable to parse PLAINTEXT:9092 to a broker endpoint")
+        );
+        assert!(
+            listeners("PLAINTEXT://127.0.0.1:1,CONTROLLER://127.0.0.2:1")
+                .contains("one needs to be IPv4")
+        );
+        assert_eq!(
+            listeners(""),
+            "Configuration 'listeners' must not be empty. Valid values include: any non-empty value"
+        );
+        assert!(
+            listeners("SSL://:9092,CONTROLLER://:9093").contains("only PLAINTEXT is supported yet")
+        );
+        assert!(
+            listeners("OTHER://:9092,CONTROLLER://:9093")
+                .ends_with("No security protocol defined for listener OTHER")
+        );
+        assert!(
+            listeners("PLAINTEXT://:9092")
+                .contains("controller.listener.names must contain at least one value")
+        );
+        assert!(listeners("CONTROLLER://:9093").starts_with(
+            "There must be at least one broker advertised listener. Perhaps all listeners appear in"
+        ));
+        let two_families = "PLAINTEXT://127.0.0.1:9092,V6://[::1]:9092,CONTROLLER://:9093";
+        let map = "PLAINTEXT:PLAINTEXT,V6:PLAINTEXT,CONTROLLER:PLAINTEXT";
+        let changes = [
+            ("listeners", two_families),
+            ("listener.security.protocol.map", map),
+        ];
+        assert_eq!(with(&changes).unwrap().listeners.len(), 2);
+    }
+
+    #[test]
+    fn clients_are_not_told_an_address_that_nobody_can_reach() {
+        let hint = "advertised.listeners cannot use the nonroutable meta-address 0.0.0.0. Use a routable IP address.";
+        assert!(refused(&[("advertised.listeners", "PLAINTEXT://0.0.0.0:9092")]).starts_with(hint));
+        let changes = [
+            ("advertised.listeners", "-"),
+            ("listeners", "PLAINTEXT://0.0.0.0:9092,CONTROLLER://:9093"),
+        ];
+        assert!(refused(&changes).starts_with(hint));
+        let bound_everywhere = [(
+            "listeners",
+            "PLAINTEXT://0.0.0.0:9092,CONTROLLER://0.0.0.0:9093",
+        )];
+        assert!(
+            with(&bound_everywhere).is_ok(),
+            "with advertised listeners of its own"
+        );
+    }
+
+    #[test]
+    fn names_of_listeners_must_agree() {
+        assert!(
+            refused(&[("inter.broker.listener.name", "SSL")]).starts_with(
+                "inter.broker.listener.name must be a listener name defined in advertised.listeners. The valid options \
+                 based on currently configured listeners are PLAINTEXT"
+            )
+        );
+        assert_eq!(
+            refused(&[("inter.broker.listener.name", "NONE")]),
+            "Listener with name NONE defined in inter.broker.listener.name not found in listener.security.protocol.map."
+        );
+        assert_eq!(
+            refused(&[("security.inter.broker.protocol", "PLAINTEXT")]),
+            "Only one of inter.broker.listener.name and security.inter.broker.protocol should be set."
+        );
+        assert_eq!(
+            refused(&[("listener.security.protocol.map", "PLAINTEXT:NOTHING")]),
+            "Invalid security protocol `NOTHING` defined in listener.security.protocol.map"
+        );
+        assert!(
+            refused(&[("controller.listener.names", "CONTROLLER,OTHER")])
+                .contains("must only contain values")
+        );
+        let subset = [("advertised.listeners", "PLAINTEXT://a:1,SSL://b:2")];
+        assert!(refused(&subset).contains("only PLAINTEXT is supported yet"));
+    }
+
+    #[test]
+    fn quorums_of_others_are_refused() {
+        let own = [("controller.quorum.voters", "1@localhost:9093")];
+        assert_eq!(with(&own).unwrap().quorum.static_voters[0].id, 1);
+        assert!(
+            refused(&[("controller.quorum.voters", "2@localhost:9093")])
+                .contains("the node id 1 must be included")
+        );
+        assert!(
+            refused(&[("controller.quorum.voters", "1@a:1,2@b:1")])
+                .contains("several nodes is not supported yet")
+        );
+        assert!(
+            refused(&[("controller.quorum.bootstrap.servers", "-")])
+                .starts_with("If using process.roles, either")
+        );
+    }
+
+    #[test]
+    fn an_open_controller_host_is_the_voters() {
+        let changes = [
+            ("advertised.listeners", "PLAINTEXT://localhost:9092"),
+            ("controller.quorum.voters", "1@controller.example:9093"),
+        ];
+        let told = with(&changes).unwrap().advertised_controller_listeners;
+        assert_eq!(told[0].to_string(), "CONTROLLER://controller.example:9093");
+        let unknown = with(&changes[..1]).unwrap().advertised_controller_listeners;
+        assert_eq!(unknown[0].host, None);
+    }
+
+    #[test]
+    fn relations_between_numbers_hold() {
+        for (changes, why) in [
+            (
+                &[("log.retention.ms", "0")][..],
+                "log.retention.ms must be unlimited (-1) or",
+            ),
+            (
+                &[("log.roll.ms", "0")],
+                "log.roll.ms must be greater than or equal to 1",
+            ),
+            (
+                &[("replica.fetch.wait.max.ms", "40000")],
+                "replica.socket.timeout.ms should always be at least",
+            ),
+            (
+                &[("replica.lag.time.max.ms", "100")],
+                "replica.fetch.wait.max.ms should always be less",
+            ),
+            (
+                &[("queued.max.request.bytes", "1000")],
+                "queued.max.request.bytes must be larger or equal",
+            ),
+            (
+                &[("max.connections.per.ip", "0")],
+                "max.connections.per.ip can be set to zero only if",
+            ),
+            (
+                &[("max.connections.per.ip.overrides", "a b:5")],
+                "max.connections.per.ip.overrides contains invalid",
+            ),
+            (
+                &[("connections.max.idle.ms", "50")],
+                "connection.failed.authentication.delay.ms=100 should always",
+            ),
+            (
+                &[("log.cleaner.dedupe.buffer.size", "1000")],
+                "log.cleaner.dedupe.buffer.size must be at least 1MB",
+            ),
+            (
+                &[("cordoned.log.dirs", "/x")],
+                "All entries in cordoned.log.dirs must be present in log.dirs",
+            ),
+            (
+                &[("offsets.topic.compression.codec", "5")],
+                "offsets.topic.compression.codec=5 is no codec",
+            ),
+            (
+                &[("group.coordinator.rebalance.protocols", "consumer")],
+                "Disabling the 'classic' protocol",
+            ),
+            (
+                &[("authorizer.class.name", "my.Authorizer")],
+                "authorizer.class.name=my.Authorizer is refused: ",
+            ),
+            (
+                &[("log.dirs", "/a,,/b")],
+                "Configuration 'log.dirs' values must not be empty.",
+            ),
+        ] {
+            let error = refused(changes);
+            assert!(error.starts_with(why), "{changes:?}: {error}");
+        }
+        assert!(with(&[("authorizer.class.name", "")]).is_ok());
+        assert!(
+            with(&[("connections.max.idle.ms", "-1")])
+                .unwrap()
+                .network
+                .idle_timeout
+                .is_none()
+        );
+    }
+
+    #[test]
+    fn a_directory_given_twice_counts_once() {
+        assert_eq!(
+            with(&[("log.dirs", "/a,/b,/a")])
+                .unwrap()
+                .storage
+                .log_dirs
+                .len(),
+            2
+        );
+        let config = with(&[
+            ("log.dirs", "-"),
+            ("log.dir", "/one"),
+            ("metadata.log.dir", "/two"),
+        ])
+        .unwrap();
+        assert_eq!(config.storage.log_dirs, [std::path::PathBuf::from("/one")]);
+        assert_eq!(
+            config.storage.metadata_log_dir,
+            std::path::PathBuf::from("/two")
+        );
+    }
+
+    #[test]
+    fn what_one_node_cannot_do_is_said_at_start() {
+        let none = with(&[]).unwrap().warnings();
+        assert!(
+            none.iter().all(|line| !line.contains("one node")),
+            "{none:?}"
+        );
+        let lines = with(&[
+            ("offsets.topic.replication.factor", "-"),
+            ("min.insync.replicas", "2"),
+        ])
+        .unwrap()
+        .warnings();
+        assert!(lines.iter().any(|line| {
+            line.starts_with("offsets.topic.replication.factor=3, but there is one node")
+        }));
+        assert!(
+            lines
+                .iter()
+                .any(|line| line.starts_with("min.insync.replicas=2, but there is one node"))
+        );
+    }
+
+    #[test]
+    fn keys_without_effect_are_named_once_with_the_reason() {
+        let lines = with(&[("foo", "1"), ("ssl.protocol", "x"), ("ssl.provider", "y")])
+            .unwrap()
+            .settings
+            .warnings();
+        let expected = "without effect: ssl.protocol, ssl.provider (TLS is not supported yet; only PLAINTEXT listeners can be served)";
+        assert!(lines.contains(&expected.to_string()), "{lines:?}");
+        assert_eq!(lines[0], "unknown and ignored: foo");
+        assert!(
+            lines
+                .iter()
+                .all(|line| !line.contains("socket.request.max.bytes"))
+        );
+    }
+}
