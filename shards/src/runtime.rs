@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::backend::epoll::EpollDriver;
@@ -117,16 +117,9 @@ struct Group {
     file_pool: Pool,
     blocking_pool: Pool,
     mains_running: AtomicUsize,
-    stop: AtomicBool,
 }
 
 impl Group {
-    fn wake_all(&self) {
-        for core in &self.cores {
-            core.wake_if_sleeping();
-        }
-    }
-
     fn main_ended(&self) {
         if self.mains_running.fetch_sub(1, Ordering::SeqCst) == 1 {
             self.stop_all();
@@ -134,8 +127,9 @@ impl Group {
     }
 
     fn stop_all(&self) {
-        self.stop.store(true, Ordering::SeqCst);
-        self.wake_all();
+        for core in &self.cores {
+            core.request_stop();
+        }
     }
 }
 
@@ -195,7 +189,6 @@ impl Runtime {
             file_pool: Pool::new("shard-file", self.options.file_threads),
             blocking_pool: Pool::new("shard-blocking", self.options.blocking_threads),
             mains_running: AtomicUsize::new(mains.len()),
-            stop: AtomicBool::new(false),
             options: self.options,
         });
         let mut threads = Vec::new();
@@ -235,24 +228,18 @@ fn choose_backend(choice: BackendChoice) -> Result<(BackendKind, Option<String>)
     }
 }
 
-fn run_core(group: &Group, index: usize, main: CoreMain) -> Result<(), StartError> {
+fn run_core(group: &Arc<Group>, index: usize, main: CoreMain) -> Result<(), StartError> {
     let run = || -> Result<(), StartError> {
         let core = build_core(group, index).inspect_err(|_| group.stop_all())?;
         core.shared().adopt();
         let main = main(core.clone());
-        let ended = Rc::new(std::cell::Cell::new(false));
-        let mark = Rc::clone(&ended);
+        let group = Arc::clone(group);
         drop(core.spawn(TaskClass::Network, "main", async move {
             main.await;
-            mark.set(true);
+            group.main_ended();
         }));
-        let mut told = false;
-        while !group.stop.load(Ordering::SeqCst) {
+        while !core.shared().stops() {
             core.turn();
-            if ended.get() && !told {
-                told = true;
-                group.main_ended();
-            }
         }
         core.shut_down();
         Ok(())

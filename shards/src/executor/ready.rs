@@ -33,6 +33,7 @@ pub(crate) struct CoreShared {
     sleeping: AtomicBool,
     event: EventFd,
     wakeups: AtomicU64,
+    stop: AtomicBool,
 }
 
 // SAFETY: every field but `ready` is Sync by itself; `ready` is reached only through `with_ready`,
@@ -51,6 +52,7 @@ impl CoreShared {
             sleeping: AtomicBool::new(false),
             event: EventFd::new()?,
             wakeups: AtomicU64::new(0),
+            stop: AtomicBool::new(false),
         })
     }
 
@@ -158,7 +160,17 @@ impl CoreShared {
     }
 
     pub(crate) fn has_remote_work(&self) -> bool {
-        !self.remote.is_empty() || !self.answers.is_empty()
+        !self.remote.is_empty() || !self.answers.is_empty() || self.stops()
+    }
+
+    /// Asks the core to leave its main loop; from any thread.
+    pub(crate) fn request_stop(&self) {
+        self.stop.store(true, Ordering::Release);
+        self.wake_if_sleeping();
+    }
+
+    pub(crate) fn stops(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
     }
 
     pub(crate) fn event(&self) -> &EventFd {

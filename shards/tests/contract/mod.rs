@@ -1,0 +1,4 @@
+pub mod dirs;
+pub mod files;
+pub mod sockets;
+pub mod tasks;

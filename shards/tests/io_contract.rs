@@ -1,0 +1,49 @@
+//! What every backend promises: the same cases on each of them.
+
+mod contract;
+#[macro_use]
+mod support;
+
+use contract::dirs::*;
+use contract::files::*;
+use contract::sockets::*;
+use contract::tasks::*;
+
+on_every_backend!(
+    // tasks and time
+    sleeps_end_in_order,
+    timeout_drops_what_is_late,
+    a_wake_up_from_another_thread_arrives,
+    abort_ends_a_task_and_join_says_so,
+    classes_share_the_core,
+    a_stall_is_counted,
+    // files
+    a_file_gives_back_what_was_written,
+    direct_files_give_back_what_was_written,
+    unaligned_direct_writes_are_refused,
+    reads_stop_at_the_end_of_the_file,
+    many_writes_at_once_all_arrive,
+    allocate_extends_with_zeros,
+    a_file_works_after_rename_and_removal,
+    open_errors_name_the_path,
+    // directories
+    directories_come_and_go,
+    atomic_writes_replace_the_whole_file,
+    a_lock_has_one_holder,
+    // sockets
+    an_echo_comes_back,
+    both_ends_see_a_half_closed_stream,
+    large_sends_arrive_whole_and_in_order,
+    recv_exact_takes_exactly,
+    a_dropped_recv_loses_nothing,
+    a_dropped_recv_exact_loses_nothing,
+    a_dropped_accept_loses_nothing,
+    a_torn_send_is_never_continued,
+    recv_waits_while_the_connection_holds_its_buffers,
+    an_exhausted_pool_holds_everybody_up_and_then_nobody,
+    files_are_sent_whole,
+    direct_files_are_sent_too,
+    a_refused_connection_says_so,
+    shutdown_wakes_the_reader,
+    a_second_listener_on_the_port_is_refused,
+);
