@@ -1,0 +1,216 @@
+//! A log directory (one disk): its lock, its checkpoint files, its clean marker, and the partitions found in it.
+//!
+//! Several cores share a disk. These are functions over plain data: the caller gathers what all cores say and writes
+//! it in one place. Every file is replaced as a whole, durably.
+
+use crate::checkpoint;
+use crate::error::StorageError;
+use crate::names::{DirectoryKind, TopicPartition, directory_kind};
+use bytes::Bytes;
+use protocol::Uuid;
+use shards::Core;
+use shards::io::dir::{self, FileLock};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// The offset checkpoints of a log directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Checkpoint {
+    /// Everything below is durable.
+    RecoveryPoint,
+    /// The start of logs that begin above their first segment.
+    LogStartOffset,
+    /// High watermarks.
+    Replication,
+    /// How far the cleaner came.
+    Cleaner,
+}
+
+impl Checkpoint {
+    pub fn file_name(self) -> &'static str {
+        match self {
+            Checkpoint::RecoveryPoint => "recovery-point-offset-checkpoint",
+            Checkpoint::LogStartOffset => "log-start-offset-checkpoint",
+            Checkpoint::Replication => "replication-offset-checkpoint",
+            Checkpoint::Cleaner => "cleaner-offset-checkpoint",
+        }
+    }
+}
+
+const CLEAN_MARKER: &str = ".kafka_cleanshutdown";
+const LOCK_FILE: &str = ".lock";
+const CHECKPOINT_BYTES_MAX: usize = 256 << 20;
+
+/// Takes `.lock`, held until the answer is dropped.
+///
+/// # Errors
+/// `Io` of kind `WouldBlock` where another broker has it.
+pub async fn lock(core: &Core, log_directory: &Path) -> Result<FileLock, StorageError> {
+    let path = log_directory.join(LOCK_FILE);
+    dir::lock_file(core, &path)
+        .await
+        .map_err(|error| StorageError::io("lock", &path, error))
+}
+
+/// Reads a checkpoint. A missing file has no entries.
+///
+/// # Errors
+/// `Corrupt` names the line.
+pub async fn read_checkpoint(
+    core: &Core,
+    log_directory: &Path,
+    which: Checkpoint,
+) -> Result<Vec<(TopicPartition, i64)>, StorageError> {
+    let path = log_directory.join(which.file_name());
+    let Some(text) = read_text(core, &path).await? else {
+        return Ok(Vec::new());
+    };
+    checkpoint::decode_offsets(&text)
+        .map_err(|fault| StorageError::corrupt(&path, fault.line as u64, fault.to_string()))
+}
+
+/// Replaces a checkpoint.
+///
+/// # Errors
+/// I/O errors; the old file is then still there.
+pub async fn write_checkpoint(
+    core: &Core,
+    log_directory: &Path,
+    which: Checkpoint,
+    offsets: &[(TopicPartition, i64)],
+) -> Result<(), StorageError> {
+    let text = checkpoint::encode_offsets(offsets.iter().map(|(at, offset)| (at, *offset)));
+    write(core, &log_directory.join(which.file_name()), text).await
+}
+
+/// The clean-shutdown marker: `None` where it is missing, else the broker epoch in it, if any (KIP-966).
+///
+/// # Errors
+/// I/O errors.
+pub async fn read_clean_marker(
+    core: &Core,
+    log_directory: &Path,
+) -> Result<Option<Option<i64>>, StorageError> {
+    let text = read_text(core, &log_directory.join(CLEAN_MARKER)).await?;
+    Ok(text.map(|text| checkpoint::decode_clean_shutdown(&text)))
+}
+
+/// Writes the marker: the last act of a clean stop, after every log of the directory closed without error.
+///
+/// # Errors
+/// I/O errors.
+pub async fn write_clean_marker(
+    core: &Core,
+    log_directory: &Path,
+    broker_epoch: i64,
+) -> Result<(), StorageError> {
+    let text = checkpoint::encode_clean_shutdown(broker_epoch);
+    write(core, &log_directory.join(CLEAN_MARKER), text).await
+}
+
+/// Removes the marker, durably: before the first log of the directory changes.
+///
+/// # Errors
+/// I/O errors.
+pub async fn remove_clean_marker(core: &Core, log_directory: &Path) -> Result<(), StorageError> {
+    let path = log_directory.join(CLEAN_MARKER);
+    match dir::remove_file(core, &path).await {
+        Ok(()) => {}
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(StorageError::io("remove", &path, error)),
+    }
+    dir::sync_dir(core, log_directory)
+        .await
+        .map_err(|error| StorageError::io("fsync", log_directory, error))
+}
+
+/// A directory below a log directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundDirectory {
+    pub path: PathBuf,
+    pub kind: DirectoryKind,
+}
+
+/// All directories below a log directory, by name.
+///
+/// # Errors
+/// I/O errors.
+pub async fn list(core: &Core, log_directory: &Path) -> Result<Vec<FoundDirectory>, StorageError> {
+    let entries = dir::read_dir(core, log_directory)
+        .await
+        .map_err(|error| StorageError::io("list", log_directory, error))?;
+    let directories = entries
+        .into_iter()
+        .filter(|entry| entry.kind == dir::FileKind::Directory);
+    Ok(directories
+        .map(|entry| {
+            let name = entry.name.to_string_lossy();
+            FoundDirectory {
+                path: log_directory.join(&entry.name),
+                kind: directory_kind(&name),
+            }
+        })
+        .collect())
+}
+
+/// The topic id in a partition's directory; `None` where there is no `partition.metadata`.
+///
+/// # Errors
+/// `Corrupt` where the file says no id.
+pub async fn read_topic_id(core: &Core, directory: &Path) -> Result<Option<Uuid>, StorageError> {
+    let path = directory.join(crate::log::METADATA_FILE);
+    let Some(text) = read_text(core, &path).await? else {
+        return Ok(None);
+    };
+    checkpoint::decode_partition_metadata(&text)
+        .map(Some)
+        .map_err(|fault| StorageError::corrupt(&path, fault.line as u64, fault.to_string()))
+}
+
+/// Sets a directory that metadata does not know aside as `-stray`, durably. Answers its new path.
+///
+/// # Errors
+/// I/O errors.
+pub async fn set_stray(
+    core: &Core,
+    log_directory: &Path,
+    partition: &TopicPartition,
+) -> Result<PathBuf, StorageError> {
+    let unique = u128::from(core.random_u64()) << 64 | u128::from(core.random_u64());
+    let from = log_directory.join(partition.directory_name());
+    let to = log_directory.join(partition.stray_name(unique));
+    dir::rename(core, &from, &to)
+        .await
+        .map_err(|error| StorageError::io("rename", &from, error))?;
+    dir::sync_dir(core, log_directory)
+        .await
+        .map_err(|error| StorageError::io("fsync", log_directory, error))?;
+    Ok(to)
+}
+
+/// Removes a `-delete` directory and all in it.
+///
+/// # Errors
+/// I/O errors; a directory that is gone already is none.
+pub async fn remove_deleted(core: &Core, directory: &Path) -> Result<(), StorageError> {
+    match dir::remove_dir_all(core, directory).await {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(StorageError::io("remove", directory, error))
+        }
+        _ => Ok(()),
+    }
+}
+
+async fn read_text(core: &Core, path: &Path) -> Result<Option<String>, StorageError> {
+    match dir::read_file(core, path, CHECKPOINT_BYTES_MAX).await {
+        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(StorageError::io("read", path, error)),
+    }
+}
+
+async fn write(core: &Core, path: &Path, text: String) -> Result<(), StorageError> {
+    dir::write_file_atomic(core, path, Bytes::from(text))
+        .await
+        .map_err(|error| StorageError::io("write", path, error))
+}

@@ -1,0 +1,333 @@
+//! Flushing, resting and closing. A log at rest is on disk exactly what a clean stop leaves: cut to its length, indexes
+//! whole, producers in a snapshot, all durable. So a stop has nothing to do for logs at rest, and a crash no recovery.
+
+use super::state::Status;
+use super::{Log, LogInner};
+use crate::checkpoint;
+use crate::error::StorageError;
+use crate::names::FileKind;
+use crate::producer::snapshot;
+use crate::segment::segment_path;
+use bytes::Bytes;
+use shards::io::{File, OpenOptions, dir};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+pub(crate) const EPOCHS_FILE: &str = "leader-epoch-checkpoint";
+
+impl Log {
+    /// Makes everything written so far durable, indexes and epochs too, and moves the recovery point.
+    ///
+    /// # Errors
+    /// Any failure takes the log offline, but for a full disk.
+    pub async fn flush(&self) -> Result<(), StorageError> {
+        self.0.check_open()?;
+        let result = self.0.flush().await;
+        self.0.settle(result)
+    }
+
+    /// Waits for what is under way, then leaves the directory as a clean stop must: call before the clean marker is
+    /// written. The log stays usable.
+    ///
+    /// # Errors
+    /// Any failure takes the log offline: then the marker must not be written.
+    pub async fn close(&self) -> Result<(), StorageError> {
+        self.0.check_open()?;
+        let result = self.0.rest().await;
+        self.0.settle(result)
+    }
+}
+
+impl LogInner {
+    /// An error other than a full disk takes the log offline.
+    pub fn settle<T>(&self, result: Result<T, StorageError>) -> Result<T, StorageError> {
+        if let Err(error) = &result
+            && !matches!(
+                error,
+                StorageError::Full { .. }
+                    | StorageError::Busy { .. }
+                    | StorageError::Offline { .. }
+            )
+        {
+            self.storage.count(|counters| counters.io_failures += 1);
+            self.go_offline(&error.to_string());
+        }
+        result
+    }
+
+    pub async fn tick(self: &Rc<Self>) {
+        let now = self.storage.core().now();
+        let (idle, flush_due) = {
+            let state = self.state.borrow();
+            if !state.watched || !matches!(state.status, Status::Open) {
+                return;
+            }
+            let quiet = state.queue.is_empty() && !state.writing && !state.held;
+            let since_append = now.saturating_duration_since(state.last_append);
+            let flush_due = state.unflushed_since.is_some_and(|since| {
+                let waited = now.saturating_duration_since(since).as_millis();
+                i64::try_from(waited).unwrap_or(i64::MAX) >= state.config.flush_ms
+            });
+            (
+                quiet && since_append >= self.storage.0.options.idle_after,
+                flush_due,
+            )
+        };
+        let result = if idle {
+            self.rest().await
+        } else if flush_due {
+            self.flush().await
+        } else {
+            return;
+        };
+        // A full disk leaves the log busy: the next tick tries again.
+        let _ = self.settle(result);
+    }
+
+    async fn flush(self: &Rc<Self>) -> Result<(), StorageError> {
+        let _hold = self.hold().await;
+        self.flush_held().await
+    }
+
+    async fn flush_held(&self) -> Result<(), StorageError> {
+        let (directory, unsynced, end_offset) = {
+            let state = self.state.borrow();
+            (
+                state.directory.clone(),
+                state.segments_above(state.recovery_point),
+                state.end_offset,
+            )
+        };
+        self.flush_index().await?;
+        self.write_epochs().await?;
+        for base_offset in unsynced {
+            self.sync_file(&segment_path(&directory, base_offset, FileKind::Log))
+                .await?;
+            self.sync_indexes(&directory, base_offset).await?;
+            self.storage.count(|counters| counters.syncs += 1);
+        }
+        let mut state = self.state.borrow_mut();
+        state.unflushed_messages = 0;
+        state.unflushed_since = None;
+        state.recovery_point = end_offset;
+        Ok(())
+    }
+
+    /// Gives back files, memory and the space behind the end.
+    pub async fn rest(self: &Rc<Self>) -> Result<(), StorageError> {
+        let _hold = self.hold().await;
+        self.check_open()?;
+        if !self.is_watched() {
+            return Ok(());
+        }
+        if self.state.borrow().active.file.is_some() {
+            self.finish_active_index();
+            self.cut_to_size().await?;
+        }
+        self.flush_held().await?;
+        self.snapshot_at_end().await?;
+        let base_offset = self.state.borrow().active.plan.base_offset;
+        let dropped = {
+            let mut state = self.state.borrow_mut();
+            if !state.queue.is_empty() {
+                // Somebody appended meanwhile: stay awake, the write comes next.
+                return Ok(());
+            }
+            state.active.file = None;
+            state.active.index = None;
+            state.active.tail = None;
+            state.queue.shrink_to_fit();
+            state.watched = false;
+            state.drop_cached()
+        };
+        self.storage
+            .0
+            .cache
+            .borrow_mut()
+            .forget(dropped.0, dropped.1);
+        self.storage
+            .0
+            .indexes
+            .borrow_mut()
+            .remove_segment(self.id, base_offset);
+        self.storage.0.files.borrow_mut().remove_log(self.id);
+        self.storage.count(|counters| counters.rests += 1);
+        Ok(())
+    }
+
+    /// Writes the producers' state at the end of the log, as Kafka does at a clean stop, and drops the one an earlier
+    /// rest left, unless a segment begins there.
+    async fn snapshot_at_end(&self) -> Result<(), StorageError> {
+        let (directory, end_offset, before, begins_segment, bytes) = {
+            let state = self.state.borrow();
+            if state.end_offset <= state.last_snapshot_offset {
+                return Ok(());
+            }
+            let before = state.last_snapshot_offset;
+            let begins_segment = before == state.active.plan.base_offset
+                || state
+                    .sealed
+                    .binary_search_by_key(&before, |segment| segment.base_offset)
+                    .is_ok();
+            let bytes = snapshot::encode(&state.producers);
+            (
+                state.directory.clone(),
+                state.end_offset,
+                before,
+                begins_segment,
+                bytes,
+            )
+        };
+        self.write_snapshot(&directory, end_offset, bytes).await?;
+        self.state.borrow_mut().last_snapshot_offset = end_offset;
+        if !begins_segment {
+            let old = segment_path(&directory, before, FileKind::ProducerSnapshot);
+            // It may be gone already; Kafka removes strays at its own start as well.
+            let _ = dir::remove_file(self.storage.core(), &old).await;
+        }
+        Ok(())
+    }
+
+    pub async fn write_snapshot(
+        &self,
+        directory: &Path,
+        offset: i64,
+        bytes: Bytes,
+    ) -> Result<(), StorageError> {
+        let core = self.storage.core();
+        let path = segment_path(directory, offset, FileKind::ProducerSnapshot);
+        let file = open_new(core, &path).await?;
+        file.write_all_at(core, bytes, 0, shards::io::Durability::Written)
+            .await
+            .map_err(|error| StorageError::io("write", &path, error))
+    }
+
+    pub async fn write_epochs(&self) -> Result<(), StorageError> {
+        let (path, text) = {
+            let mut state = self.state.borrow_mut();
+            if !std::mem::replace(&mut state.epochs_dirty, false) {
+                return Ok(());
+            }
+            let path = state.directory.join(EPOCHS_FILE);
+            (path, checkpoint::encode_epochs(state.epochs.entries()))
+        };
+        let result = dir::write_file_atomic(self.storage.core(), &path, text.into()).await;
+        result.map_err(|error| {
+            self.state.borrow_mut().epochs_dirty = true;
+            StorageError::io("write", &path, error)
+        })
+    }
+
+    /// Cuts the active file to the written length. After a failed write this also removes what it left.
+    pub async fn cut_to_size(&self) -> Result<(), StorageError> {
+        let (file, size) = {
+            let state = self.state.borrow();
+            (state.active.file.clone(), u64::from(state.active.plan.size))
+        };
+        let Some(file) = file else { return Ok(()) };
+        file.set_len(self.storage.core(), size)
+            .await
+            .map_err(|error| StorageError::io("truncate", &self.active_path(), error))?;
+        self.state.borrow_mut().active.file_length = size;
+        Ok(())
+    }
+
+    /// Forces a sealed segment and its companions to disk, then lets recovery start behind it.
+    pub async fn sync_sealed(&self, file: &File, end_offset: i64) -> Result<(), StorageError> {
+        let core = self.storage.core();
+        let (directory, base_offset) = {
+            let state = self.state.borrow();
+            let after = state
+                .sealed
+                .partition_point(|segment| segment.base_offset < end_offset);
+            let Some(segment) = after.checked_sub(1).and_then(|at| state.sealed.get(at)) else {
+                return Ok(());
+            };
+            (state.directory.clone(), segment.base_offset)
+        };
+        let path = segment_path(&directory, base_offset, FileKind::Log);
+        file.sync_data(core)
+            .await
+            .map_err(|error| StorageError::io("fdatasync", &path, error))?;
+        self.sync_indexes(&directory, base_offset).await?;
+        self.sync_file(&segment_path(
+            &directory,
+            end_offset,
+            FileKind::ProducerSnapshot,
+        ))
+        .await?;
+        self.write_epochs().await?;
+        self.storage.count(|counters| counters.syncs += 1);
+        let mut state = self.state.borrow_mut();
+        let still_sealed = state
+            .sealed
+            .binary_search_by_key(&base_offset, |segment| segment.base_offset)
+            .is_ok();
+        // Segments are sealed and synced in order; a truncation since then set the point itself.
+        if still_sealed && state.recovery_point >= base_offset {
+            state.recovery_point = state.recovery_point.max(end_offset);
+        }
+        Ok(())
+    }
+
+    async fn sync_indexes(&self, directory: &Path, base_offset: i64) -> Result<(), StorageError> {
+        self.sync_file(&segment_path(directory, base_offset, FileKind::OffsetIndex))
+            .await?;
+        self.sync_file(&segment_path(directory, base_offset, FileKind::TimeIndex))
+            .await
+    }
+
+    async fn sync_file(&self, path: &Path) -> Result<(), StorageError> {
+        let core = self.storage.core();
+        let options = OpenOptions {
+            read: true,
+            write: true,
+            ..Default::default()
+        };
+        match File::open(core, path, &options).await {
+            Ok(file) => file
+                .sync_data(core)
+                .await
+                .map_err(|error| StorageError::io("fdatasync", path, error)),
+            // An index that was never needed.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(StorageError::io("open", path, error)),
+        }
+    }
+
+    pub fn active_path(&self) -> PathBuf {
+        let state = self.state.borrow();
+        segment_path(
+            &state.directory,
+            state.active.plan.base_offset,
+            FileKind::Log,
+        )
+    }
+}
+
+/// A file with nothing in it yet.
+pub(crate) async fn open_new(core: &shards::Core, path: &Path) -> Result<File, StorageError> {
+    let options = OpenOptions {
+        read: true,
+        write: true,
+        create: true,
+        truncate: true,
+        ..Default::default()
+    };
+    File::open(core, path, &options)
+        .await
+        .map_err(|error| StorageError::io("create", path, error))
+}
+
+impl Drop for LogInner {
+    fn drop(&mut self) {
+        let dropped = self.state.borrow_mut().drop_cached();
+        self.storage
+            .0
+            .cache
+            .borrow_mut()
+            .forget(dropped.0, dropped.1);
+        self.storage.0.files.borrow_mut().remove_log(self.id);
+        self.storage.0.indexes.borrow_mut().remove_log(self.id);
+    }
+}

@@ -1,0 +1,216 @@
+//! One partition replica on disk, owned by one core.
+//!
+//! Offsets are assigned at the call of [`Log::append`], in call order. One write is under way at a time; what arrives
+//! meanwhile gathers and goes out in the next. Readers see the contiguous written prefix and nothing else.
+
+mod append;
+mod close;
+mod hold;
+mod indexes;
+mod offsets;
+mod open;
+mod read;
+mod recovery;
+mod startup_files;
+mod state;
+mod trim;
+mod truncate;
+mod writing;
+
+pub use append::{AppendTicket, WriteOutcome};
+pub use offsets::TimestampOffset;
+pub(crate) use open::METADATA_FILE;
+pub use open::{OpenOptions, Shutdown};
+pub use read::{Piece, ReadLimits, ReadResult};
+pub use recovery::{RecoveryReport, Truncation};
+
+use crate::config::LogConfig;
+use crate::epochs::EpochEntry;
+use crate::error::StorageError;
+use crate::names::TopicPartition;
+use crate::producer::ProducerEntry;
+use crate::storage::Storage;
+use protocol::Uuid;
+use shards::sync::Event;
+use state::{State, Status};
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+/// Handle to a log; clones share it. Stays on its core.
+#[derive(Clone)]
+pub struct Log(pub(crate) Rc<LogInner>);
+
+pub(crate) struct LogInner {
+    pub storage: Storage,
+    /// Names this log in the caches of its core.
+    pub id: u64,
+    pub partition: TopicPartition,
+    pub topic_id: Option<Uuid>,
+    pub state: RefCell<State>,
+    /// The written prefix grew, or the log went offline.
+    pub progress: Event,
+    /// The writer stopped, or a hold ended.
+    pub quiet: Event,
+}
+
+impl Log {
+    pub fn partition(&self) -> &TopicPartition {
+        &self.0.partition
+    }
+
+    pub fn topic_id(&self) -> Option<Uuid> {
+        self.0.topic_id
+    }
+
+    pub fn directory(&self) -> PathBuf {
+        self.0.state.borrow().directory.to_path_buf()
+    }
+
+    pub fn log_start_offset(&self) -> i64 {
+        self.0.state.borrow().start_offset
+    }
+
+    /// End of the contiguous written prefix: what readers, followers and the high watermark may know of.
+    pub fn log_end_offset(&self) -> i64 {
+        self.0.state.borrow().end_offset
+    }
+
+    /// The offset the next append gets: batches under way included.
+    pub fn next_offset(&self) -> i64 {
+        self.0.state.borrow().next_offset
+    }
+
+    /// Everything below is durable, with its indexes, epochs and producers: recovery may start here.
+    pub fn recovery_point(&self) -> i64 {
+        self.0.state.borrow().recovery_point
+    }
+
+    /// Bytes of written batches in all segments.
+    pub fn size_bytes(&self) -> u64 {
+        let state = self.0.state.borrow();
+        state
+            .sealed
+            .iter()
+            .map(|segment| u64::from(segment.size))
+            .sum::<u64>()
+            + u64::from(state.active.plan.size)
+    }
+
+    pub fn segment_count(&self) -> usize {
+        self.0.state.borrow().sealed.len() + 1
+    }
+
+    /// Notified whenever the written prefix grows, and when the log goes offline.
+    pub fn progress(&self) -> &Event {
+        &self.0.progress
+    }
+
+    pub fn config(&self) -> Rc<LogConfig> {
+        self.0.state.borrow().config.clone()
+    }
+
+    /// New settings count from the next append on.
+    pub fn set_config(&self, config: Rc<LogConfig>) {
+        self.0.state.borrow_mut().config = config;
+    }
+
+    /// Why the log is offline, if it is.
+    pub fn offline_reason(&self) -> Option<String> {
+        match &self.0.state.borrow().status {
+            Status::Open => None,
+            Status::Offline { reason } => Some(reason.to_string()),
+        }
+    }
+
+    /// Takes the log offline: its disk failed elsewhere. Appends under way fail, files are closed.
+    pub fn take_offline(&self, reason: &str) {
+        self.0.go_offline(reason);
+    }
+
+    pub fn latest_epoch(&self) -> Option<EpochEntry> {
+        self.0.state.borrow().epochs.latest()
+    }
+
+    pub fn epochs(&self) -> Vec<EpochEntry> {
+        self.0.state.borrow().epochs.entries().to_vec()
+    }
+
+    pub fn epoch_for(&self, offset: i64) -> Option<i32> {
+        self.0.state.borrow().epochs.epoch_for(offset)
+    }
+
+    /// Notes that a new leader starts at the present end (Kafka does so when a replica becomes leader).
+    pub fn assign_epoch(&self, epoch: i32) {
+        let mut state = self.0.state.borrow_mut();
+        let at = state.next_offset;
+        if state.epochs.assign(epoch, at) {
+            state.epochs_dirty = true;
+            drop(state);
+            self.0.ensure_watched();
+        }
+    }
+
+    /// OffsetForLeaderEpoch: `(epoch, end offset)`, `(-1, -1)` where unknown.
+    pub fn end_offset_for(&self, epoch: i32) -> (i32, i64) {
+        let state = self.0.state.borrow();
+        state.epochs.end_offset_for(epoch, state.end_offset)
+    }
+
+    /// Producers remembered, batches under way included (DescribeProducers).
+    pub fn producers(&self) -> Vec<(i64, ProducerEntry)> {
+        self.0
+            .state
+            .borrow()
+            .producers
+            .iter()
+            .map(|(id, entry)| (id, *entry))
+            .collect()
+    }
+
+    pub fn producer_count(&self) -> usize {
+        self.0.state.borrow().producers.len()
+    }
+
+    /// First offset of the oldest open transaction.
+    pub fn first_unstable_offset(&self) -> Option<i64> {
+        self.0.state.borrow().producers.first_unstable_offset()
+    }
+
+    /// Forgets producers idle for longer than `producer.id.expiration.ms`. For a timer of the owner.
+    pub fn remove_expired_producers(&self) {
+        let now_ms = self.0.storage.core().wall_clock_ms();
+        let mut state = self.0.state.borrow_mut();
+        let expiration = state.config.producer_id_expiration_ms;
+        state.producers.remove_expired(now_ms, expiration);
+    }
+
+    /// True while the log holds files open or has something to flush.
+    pub fn is_busy(&self) -> bool {
+        self.0.is_watched()
+    }
+
+    /// One step of housekeeping: rest when idle, flush when `flush.ms` is due. The core's storage calls this every
+    /// second for busy logs; calling it as well is harmless.
+    pub async fn idle_tick(&self) {
+        self.0.tick().await;
+    }
+}
+
+impl LogInner {
+    /// Puts the log under housekeeping, once.
+    pub fn ensure_watched(self: &Rc<Self>) {
+        let fresh = !std::mem::replace(&mut self.state.borrow_mut().watched, true);
+        if fresh {
+            self.storage.watch(self);
+        }
+    }
+
+    pub fn is_watched(&self) -> bool {
+        self.state.borrow().watched
+    }
+
+    pub fn check_open(&self) -> Result<(), StorageError> {
+        self.state.borrow().check_open()
+    }
+}

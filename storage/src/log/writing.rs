@@ -1,0 +1,542 @@
+//! The writer: takes the queue to disk, one write at a time, and settles the tickets.
+
+use super::LogInner;
+use super::append::Completion;
+use super::state::{Cached, Queued, State, Status};
+use crate::error::StorageError;
+use crate::names::FileKind;
+use crate::segment::index::ActiveIndex;
+use crate::segment::roll::SegmentPlan;
+use crate::segment::writer::{self, WriteBuffer};
+use crate::segment::{Active, BLOCK, Sealed, block_start, segment_path};
+use bytes::Bytes;
+use shards::TaskClass;
+use shards::io::{Durability, File, OpenOptions, dir};
+use std::rc::Rc;
+
+/// Batches gather up to this much for one write; a single larger batch goes alone.
+const WRITE_BYTES_MAX: usize = 1 << 20;
+/// Index entries gather up to this much before they go to their files.
+const INDEX_FLUSH_BYTES: usize = 4096;
+
+enum Step {
+    Stop,
+    Open,
+    Write {
+        file: File,
+        write: WriteBuffer,
+        count: usize,
+        messages: i64,
+        segment_bytes: u32,
+    },
+    Roll {
+        plan: SegmentPlan,
+        snapshot: Bytes,
+    },
+}
+
+impl LogInner {
+    /// Runs until the queue is empty, somebody wants the files, or the log is offline.
+    pub async fn run_writer(self: &Rc<Self>) {
+        loop {
+            let result = match self.next_step() {
+                Step::Stop => return self.quiet.notify_all(),
+                Step::Open => self.wake_active().await,
+                Step::Write {
+                    file,
+                    write,
+                    count,
+                    messages,
+                    segment_bytes,
+                } => {
+                    self.write(&file, write, count, messages, segment_bytes)
+                        .await
+                }
+                Step::Roll { plan, snapshot } => self.roll(plan, snapshot).await,
+            };
+            if let Err(error) = result {
+                self.fail(error).await;
+            }
+        }
+    }
+
+    fn next_step(&self) -> Step {
+        let mut state = self.state.borrow_mut();
+        let stop = state.queue.is_empty()
+            || state.hold_waiters > 0
+            || !matches!(state.status, Status::Open);
+        if stop {
+            state.writing = false;
+            return Step::Stop;
+        }
+        if let Some(Queued::Roll { plan, snapshot }) = state.queue.front() {
+            return Step::Roll {
+                plan: *plan,
+                snapshot: snapshot.clone(),
+            };
+        }
+        let Some(file) = state
+            .active
+            .file
+            .clone()
+            .filter(|_| state.active.is_awake())
+        else {
+            return Step::Open;
+        };
+        let (count, messages) = state.gather();
+        state.in_flight = count;
+        let tail = state.active.tail.clone().unwrap_or_default();
+        let batches = state
+            .queue
+            .iter()
+            .take(count)
+            .filter_map(|queued| match queued {
+                Queued::Batch(batch) => Some(&batch.placed),
+                Queued::Roll { .. } => None,
+            });
+        let write = writer::build(&tail, state.active.plan.size, batches);
+        Step::Write {
+            file,
+            write,
+            count,
+            messages,
+            segment_bytes: state.config.segment_bytes,
+        }
+    }
+
+    /// Opens the active segment for writing: its file, its last block, its index.
+    async fn wake_active(self: &Rc<Self>) -> Result<(), StorageError> {
+        let core = self.storage.core();
+        let (plan, path, preallocate) = {
+            let state = self.state.borrow();
+            let plan = state.active.plan;
+            let path = segment_path(&state.directory, plan.base_offset, FileKind::Log);
+            let all = state
+                .config
+                .preallocate
+                .then_some(u64::from(state.config.segment_bytes));
+            (plan, path, all)
+        };
+        let options = OpenOptions {
+            read: true,
+            write: true,
+            create: true,
+            direct: true,
+            ..Default::default()
+        };
+        let file = File::open(core, &path, &options)
+            .await
+            .map_err(|error| StorageError::io("open", &path, error))?;
+        let from = block_start(plan.size);
+        let tail = if from < plan.size {
+            let reader = self.read_file(plan.base_offset).await?;
+            let length = (plan.size - from) as usize;
+            reader
+                .read_exact_at(core, u64::from(from), length)
+                .await
+                .map_err(|error| StorageError::io("read", &path, error))?
+        } else {
+            Bytes::new()
+        };
+        let index = self.load_active_index(plan).await?;
+        let first = self.first_timestamp(plan, &path).await?;
+        let mut length = u64::from(plan.size);
+        if let Some(all) = preallocate
+            && all > length
+            && file.allocate(core, length, all - length).await.is_ok()
+        {
+            length = all;
+        }
+        let mut state = self.state.borrow_mut();
+        state.active.file = Some(file);
+        state.active.tail = Some(tail);
+        state.active.index.get_or_insert_with(|| Box::new(index));
+        state.active.file_length = state.active.file_length.max(length);
+        state.active.plan.first_timestamp = first;
+        if state.planned.base_offset == plan.base_offset && state.planned.first_timestamp.is_none()
+        {
+            state.planned.first_timestamp = first;
+        }
+        Ok(())
+    }
+
+    /// The first batch's timestamp, for rolling by time; read once after a start.
+    async fn first_timestamp(
+        &self,
+        plan: SegmentPlan,
+        path: &std::path::Path,
+    ) -> Result<Option<i64>, StorageError> {
+        if plan.first_timestamp.is_some() || plan.size == 0 {
+            return Ok(plan.first_timestamp);
+        }
+        let reader = self.read_file(plan.base_offset).await?;
+        let head = reader
+            .read_at_most(self.storage.core(), 0, 64)
+            .await
+            .map_err(|error| StorageError::io("read", path, error))?;
+        Ok(crate::batch::BatchHeader::parse(&head)
+            .ok()
+            .map(|header| header.max_timestamp))
+    }
+
+    async fn write(
+        self: &Rc<Self>,
+        file: &File,
+        write: WriteBuffer,
+        count: usize,
+        messages: i64,
+        segment_bytes: u32,
+    ) -> Result<(), StorageError> {
+        let core = self.storage.core();
+        self.extend(file, &write, segment_bytes).await;
+        let (durability, sync_after) = self.durability(messages);
+        let path = self.active_path();
+        let bytes = write.data.len() as u64;
+        file.write_all_at(
+            core,
+            write.data.clone(),
+            u64::from(write.file_position),
+            durability,
+        )
+        .await
+        .map_err(|error| StorageError::io("write", &path, error))?;
+        if sync_after {
+            file.sync_data(core)
+                .await
+                .map_err(|error| StorageError::io("fdatasync", &path, error))?;
+        }
+        let synced = sync_after || matches!(durability, Durability::Durable);
+        self.storage.count(|counters| {
+            counters.writes += 1;
+            counters.written_bytes += bytes;
+            counters.syncs += u64::from(synced);
+        });
+        let done = self.commit(&write, count, messages, synced);
+        done.into_iter()
+            .for_each(|completion| completion.complete(Ok(())));
+        self.storage.shrink_cache();
+        self.progress.notify_all();
+        let unflushed = self
+            .state
+            .borrow()
+            .active
+            .index
+            .as_ref()
+            .map_or(0, |index| index.unflushed());
+        if unflushed >= INDEX_FLUSH_BYTES {
+            self.flush_index().await?;
+        }
+        Ok(())
+    }
+
+    /// Durable writes where each must be; a sync of the whole file where several writes are due together, because a
+    /// durable write vouches for itself alone.
+    fn durability(&self, messages: i64) -> (Durability, bool) {
+        let state = self.state.borrow();
+        match state.config.flush_messages {
+            ..=1 => (Durability::Durable, state.unflushed_messages > 0),
+            every => (
+                Durability::Written,
+                state.unflushed_messages.saturating_add(messages) >= every,
+            ),
+        }
+    }
+
+    /// Extends the file ahead of a write that would reach its end. Failure is no matter: the write itself will tell.
+    async fn extend(&self, file: &File, write: &WriteBuffer, segment_bytes: u32) {
+        let end = u64::from(write.file_position) + write.data.len() as u64;
+        let length = self.state.borrow().active.file_length;
+        if end <= length {
+            return;
+        }
+        let most = self.storage.0.options.extend_bytes_max;
+        let ahead = writer::extension(write.end, segment_bytes, most);
+        let mut reached = end;
+        if ahead > 0 {
+            let from = length.next_multiple_of(u64::from(BLOCK));
+            let to = end + u64::from(ahead);
+            if file
+                .allocate(self.storage.core(), from, to - from)
+                .await
+                .is_ok()
+            {
+                reached = to;
+            }
+        }
+        self.state.borrow_mut().active.file_length = reached;
+    }
+
+    /// The write is done: its batches are part of the log.
+    fn commit(
+        self: &Rc<Self>,
+        write: &WriteBuffer,
+        count: usize,
+        messages: i64,
+        synced: bool,
+    ) -> Vec<Rc<Completion>> {
+        let mut guard = self.state.borrow_mut();
+        let state = &mut *guard;
+        let interval = state.config.index_interval_bytes;
+        let mut done = Vec::new();
+        let mut offsets: Option<(i64, i64)> = None;
+        for queued in state.queue.drain(..count) {
+            let Queued::Batch(batch) = queued else {
+                continue;
+            };
+            let header = &batch.placed.header;
+            if batch.placed.position == 0 {
+                state.active.plan.first_timestamp = Some(header.max_timestamp);
+            }
+            let new = state
+                .active
+                .plan
+                .cursor
+                .advance(header, batch.placed.position, interval);
+            if let Some(index) = &mut state.active.index {
+                index.push(new);
+            }
+            let first = offsets.map_or(header.base_offset, |(first, _)| first);
+            offsets = Some((first, header.last_offset));
+            if batch.completes {
+                done.push(batch.completion);
+            }
+        }
+        state.in_flight = 0;
+        let Some((first_offset, last_offset)) = offsets else {
+            return done;
+        };
+        state.active.plan.size = write.end;
+        state.end_offset = last_offset + 1;
+        let tail_at = (block_start(write.end) - write.file_position) as usize;
+        let tail_end = (write.end - write.file_position) as usize;
+        state.active.tail = Some(write.data.slice(tail_at..tail_end));
+        if synced {
+            state.unflushed_messages = 0;
+            state.unflushed_since = None;
+        } else {
+            state.unflushed_messages += messages;
+            state
+                .unflushed_since
+                .get_or_insert(self.storage.core().now());
+        }
+        let cached = Cached {
+            entry: 0,
+            segment_base: state.active.plan.base_offset,
+            data_position: write.file_position,
+            start: write.start,
+            end: write.end,
+            first_offset,
+            last_offset,
+            data: write.data.clone(),
+        };
+        self.keep(state, cached);
+        done
+    }
+
+    /// Keeps a buffer for readers. It takes the place of earlier ones that it holds whole, as small writes into one
+    /// block do: the block is kept once, not once a write.
+    fn keep(self: &Rc<Self>, state: &mut State, mut new: Cached) {
+        let mut cache = self.storage.0.cache.borrow_mut();
+        let mut replaced: Option<(u64, usize)> = None;
+        while let Some(last) = state.cached.back() {
+            let inside = last.segment_base == new.segment_base && last.start >= new.data_position;
+            if !inside {
+                break;
+            }
+            new.start = last.start;
+            new.first_offset = last.first_offset;
+            if let Some((_, bytes)) = replaced {
+                cache.forget(1, bytes);
+            }
+            replaced = Some((last.entry, last.data.len()));
+            state.cached.pop_back();
+        }
+        new.entry = match replaced {
+            Some((entry, bytes)) => {
+                cache.resize(bytes, new.data.len());
+                entry
+            }
+            None => cache.insert(Rc::downgrade(self), new.data.len()),
+        };
+        state.cached.push_back(new);
+    }
+
+    /// The cache gives this buffer up; answers its bytes. The last block stays, alone.
+    pub fn evict(&self, entry: u64) -> usize {
+        let mut state = self.state.borrow_mut();
+        let Some(at) = state.cached.iter().position(|cached| cached.entry == entry) else {
+            return 0;
+        };
+        // Oldest go first, so whatever lies before an evicted one goes with it and the rest stays contiguous.
+        let mut freed = 0;
+        for cached in state.cached.drain(..=at) {
+            freed += cached.data.len();
+        }
+        if state.cached.is_empty() {
+            state.shrink_tail();
+        }
+        freed
+    }
+
+    pub fn holds_cached(&self, entry: u64) -> bool {
+        // Called by the cache while a log inserts: then the state is borrowed, and its entries are young.
+        self.state.try_borrow().map_or(true, |state| {
+            state.cached.iter().any(|cached| cached.entry == entry)
+        })
+    }
+
+    /// Seals the active segment and begins the planned one.
+    async fn roll(self: &Rc<Self>, plan: SegmentPlan, snapshot: Bytes) -> Result<(), StorageError> {
+        let core = self.storage.core();
+        if !self.state.borrow().active.is_awake() {
+            self.wake_active().await?;
+        }
+        self.finish_active_index();
+        self.cut_to_size().await?;
+        self.flush_index().await?;
+        let directory = self.state.borrow().directory.clone();
+        self.write_snapshot(&directory, plan.base_offset, snapshot)
+            .await?;
+        let path = segment_path(&directory, plan.base_offset, FileKind::Log);
+        let options = OpenOptions {
+            read: true,
+            write: true,
+            create: true,
+            truncate: true,
+            direct: true,
+            ..Default::default()
+        };
+        let file = File::open(core, &path, &options)
+            .await
+            .map_err(|error| StorageError::io("create", &path, error))?;
+        dir::sync_dir(core, &directory)
+            .await
+            .map_err(|error| StorageError::io("fsync", &directory, error))?;
+        let sealed_file = self.begin_segment(plan, file);
+        self.storage.count(|counters| counters.rolls += 1);
+        if let Some(file) = sealed_file {
+            self.flush_behind(file, plan.base_offset);
+        }
+        Ok(())
+    }
+
+    fn begin_segment(&self, plan: SegmentPlan, file: File) -> Option<File> {
+        let mut guard = self.state.borrow_mut();
+        let state = &mut *guard;
+        let before = std::mem::replace(&mut state.active, Active::new(plan));
+        state.sealed.push(Sealed {
+            base_offset: before.plan.base_offset,
+            size: before.plan.size,
+            max_timestamp: Some((
+                before.plan.cursor.max_timestamp,
+                before.plan.cursor.max_timestamp_offset,
+            )),
+        });
+        state.active.file = Some(file);
+        state.queue.pop_front();
+        state.last_snapshot_offset = plan.base_offset;
+        before.file
+    }
+
+    /// Makes a sealed segment durable in the background; then recovery may start behind it.
+    fn flush_behind(self: &Rc<Self>, file: File, end_offset: i64) {
+        let log = self.clone();
+        let core = self.storage.core();
+        drop(core.spawn(TaskClass::Background, "log-flush", async move {
+            if let Err(error) = log.sync_sealed(&file, end_offset).await {
+                log.go_offline(&error.to_string());
+            }
+        }));
+    }
+
+    /// A write, or what belongs to it, failed.
+    async fn fail(self: &Rc<Self>, error: StorageError) {
+        if !matches!(error, StorageError::Full { .. }) {
+            self.storage.count(|counters| counters.io_failures += 1);
+            self.go_offline(&error.to_string());
+            return;
+        }
+        self.storage.count(|counters| counters.full_failures += 1);
+        let failed = self.state.borrow_mut().roll_back();
+        // What the failed write left behind the end must not be taken for batches by a later recovery.
+        if let Err(error) = self.cut_to_size().await {
+            self.go_offline(&error.to_string());
+        }
+        failed
+            .into_iter()
+            .for_each(|completion| completion.complete(Err(error.clone())));
+    }
+
+    /// No more appends: those under way fail. Reads fail too, as Kafka's do for a failed directory.
+    pub fn go_offline(&self, reason: &str) {
+        let (failed, error, dropped) = {
+            let mut state = self.state.borrow_mut();
+            if !matches!(state.status, Status::Open) {
+                return;
+            }
+            state.status = Status::Offline {
+                reason: reason.into(),
+            };
+            let error = StorageError::Offline {
+                path: state.directory.to_path_buf(),
+                reason: reason.to_string(),
+            };
+            let failed = state.roll_back();
+            state.active.file = None;
+            state.active.index = None;
+            state.active.tail = None;
+            state.watched = false;
+            (failed, error, state.drop_cached())
+        };
+        self.storage
+            .0
+            .cache
+            .borrow_mut()
+            .forget(dropped.0, dropped.1);
+        self.storage.0.files.borrow_mut().remove_log(self.id);
+        self.storage.0.indexes.borrow_mut().remove_log(self.id);
+        failed
+            .into_iter()
+            .for_each(|completion| completion.complete(Err(error.clone())));
+        self.progress.notify_all();
+    }
+}
+
+impl State {
+    /// How many of the queue's first batches go into one write, and their records.
+    fn gather(&self) -> (usize, i64) {
+        let (mut count, mut bytes, mut messages) = (0, 0, 0);
+        for queued in &self.queue {
+            let Queued::Batch(batch) = queued else { break };
+            let size = batch.placed.bytes.len();
+            if count > 0 && bytes + size > WRITE_BYTES_MAX {
+                break;
+            }
+            count += 1;
+            bytes += size;
+            messages += i64::from(batch.placed.header.record_count.max(0));
+        }
+        (count, messages)
+    }
+
+    /// Copies the last block out of its write buffer, so that the buffer can go.
+    pub fn shrink_tail(&mut self) {
+        if let Some(tail) = &self.active.tail {
+            self.active.tail = Some(Bytes::copy_from_slice(tail));
+        }
+    }
+}
+
+impl Active {
+    /// Everything that a write needs is in memory.
+    pub fn is_awake(&self) -> bool {
+        self.file.is_some() && self.tail.is_some() && self.index.is_some()
+    }
+
+    /// The index, made if the log was at rest with an empty segment.
+    pub fn index_mut(&mut self) -> &mut ActiveIndex {
+        let base = self.plan.base_offset;
+        self.index
+            .get_or_insert_with(|| Box::new(ActiveIndex::new(base)))
+    }
+}

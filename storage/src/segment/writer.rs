@@ -1,0 +1,121 @@
+//! One write to a segment: batches copied once into an aligned buffer, behind what their first block already holds.
+
+use super::{BLOCK, block_start};
+use crate::batch::{self, BatchHeader};
+use bytes::Bytes;
+use shards::io::AlignedBuf;
+
+/// A batch with its place, ready to be written.
+pub(crate) struct PlacedBatch {
+    /// As it will stand in the file: offsets, epoch and, for LogAppendTime, timestamp are final.
+    pub header: BatchHeader,
+    /// As it came.
+    pub bytes: Bytes,
+    /// LogAppendTime: the broker's time to stamp it with.
+    pub stamp_ms: Option<i64>,
+    pub position: u32,
+}
+
+/// What one write carries.
+pub(crate) struct WriteBuffer {
+    /// Whole blocks; goes to the file at `file_position`.
+    pub data: Bytes,
+    pub file_position: u32,
+    /// Positions in the segment where the batches begin and end.
+    pub start: u32,
+    pub end: u32,
+}
+
+/// Builds a write. `tail` holds the bytes between the start of the block and `start`.
+pub(crate) fn build<'a>(
+    tail: &[u8],
+    start: u32,
+    batches: impl Iterator<Item = &'a PlacedBatch> + Clone,
+) -> WriteBuffer {
+    let file_position = block_start(start);
+    debug_assert_eq!(tail.len(), (start - file_position) as usize);
+    let content = batches
+        .clone()
+        .map(|batch| batch.bytes.len())
+        .sum::<usize>();
+    let used = tail.len() + content;
+    let whole = used.next_multiple_of(BLOCK as usize);
+    let mut buffer = AlignedBuf::with_capacity(whole);
+    buffer.extend_from_slice(tail);
+    for placed in batches {
+        let at = buffer.len();
+        buffer.extend_from_slice(&placed.bytes);
+        let copy = &mut buffer.as_mut_slice()[at..];
+        batch::place(copy, placed.header.base_offset, placed.header.leader_epoch);
+        if let Some(time_ms) = placed.stamp_ms {
+            batch::stamp(copy, time_ms);
+        }
+    }
+    let padding = [0_u8; BLOCK as usize];
+    buffer.extend_from_slice(&padding[..whole - used]);
+    WriteBuffer {
+        data: buffer.freeze(),
+        file_position,
+        start,
+        end: start + content as u32,
+    }
+}
+
+/// How far ahead of `end` a file is extended: in steps that grow with the segment, so that a small log takes little
+/// and a large one is extended rarely. Small logs are not extended ahead at all.
+pub(crate) fn extension(end: u32, segment_bytes: u32, most: u32) -> u32 {
+    const SMALL: u32 = 64 << 10;
+    if end < SMALL {
+        return 0;
+    }
+    let room = segment_bytes.saturating_sub(end);
+    end.min(most).min(room).next_multiple_of(BLOCK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::tests::opaque_batch;
+
+    #[test]
+    fn a_write_repeats_its_first_block_and_fills_its_last() {
+        let bytes = Bytes::from(opaque_batch(3, 5_000, 9, (-1, -1, -1)));
+        let mut header = BatchHeader::parse(&bytes).unwrap();
+        header.base_offset = 40;
+        header.last_offset = 42;
+        header.leader_epoch = 6;
+        let placed = PlacedBatch {
+            header,
+            bytes,
+            stamp_ms: None,
+            position: 4_196,
+        };
+        let tail = [7_u8; 100];
+        let write = build(&tail, 4_196, [&placed].into_iter());
+        assert_eq!(
+            (write.file_position, write.start, write.end),
+            (4_096, 4_196, 4_196 + 5_061)
+        );
+        assert_eq!(write.data.len(), 8_192);
+        assert_eq!(write.data[..100], tail);
+        let written = BatchHeader::parse(&write.data[100..]).unwrap();
+        assert_eq!(
+            (
+                written.base_offset,
+                written.last_offset,
+                written.leader_epoch
+            ),
+            (40, 42, 6)
+        );
+        assert!(batch::checksum_holds(&write.data[100..5_161]));
+        assert!(write.data[5_161..].iter().all(|byte| *byte == 0));
+    }
+
+    #[test]
+    fn extension_grows_with_the_segment() {
+        assert_eq!(extension(1_000, 1 << 30, 16 << 20), 0);
+        assert_eq!(extension(64 << 10, 1 << 30, 16 << 20), 64 << 10);
+        assert_eq!(extension(512 << 20, 1 << 30, 16 << 20), 16 << 20);
+        assert_eq!(extension((1 << 30) - 5_000, 1 << 30, 16 << 20), 8_192);
+    }
+}

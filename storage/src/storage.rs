@@ -1,0 +1,159 @@
+//! What the logs of one core share: memory budgets, open files, counters and the task that lets idle logs rest.
+
+use crate::cache::{BatchCache, FileCache, IndexCache};
+use crate::log::LogInner;
+use crate::metrics::Counters;
+use shards::{Core, TaskClass};
+use std::cell::{Cell, RefCell};
+use std::rc::{Rc, Weak};
+use std::time::Duration;
+
+/// Budgets of one core. All are hard limits except that every log being written keeps its last block in memory.
+#[derive(Debug, Clone)]
+pub struct StorageOptions {
+    /// Bytes of recent batches kept for readers.
+    pub cache_bytes: usize,
+    /// Bytes of sealed segments' indexes.
+    pub index_cache_bytes: usize,
+    /// Files held open for reading.
+    pub open_read_files: usize,
+    /// A log without appends for this long gives back its files and space.
+    pub idle_after: Duration,
+    /// A file is extended ahead of the writes by at most this much.
+    pub extend_bytes_max: u32,
+}
+
+impl Default for StorageOptions {
+    fn default() -> StorageOptions {
+        StorageOptions {
+            cache_bytes: 64 << 20,
+            index_cache_bytes: 16 << 20,
+            open_read_files: 256,
+            idle_after: Duration::from_secs(10),
+            extend_bytes_max: 16 << 20,
+        }
+    }
+}
+
+/// The storage of one core. Clones are handles to the same.
+#[derive(Clone)]
+pub struct Storage(pub(crate) Rc<StorageInner>);
+
+pub(crate) struct StorageInner {
+    pub core: Core,
+    pub options: StorageOptions,
+    pub cache: RefCell<BatchCache>,
+    pub indexes: RefCell<IndexCache>,
+    pub files: RefCell<FileCache>,
+    pub counters: RefCell<Counters>,
+    /// Logs with something to give back or to flush; the housekeeping task looks at no others.
+    busy: RefCell<Vec<Weak<LogInner>>>,
+    housekeeping: Cell<bool>,
+    next_log_id: Cell<u64>,
+}
+
+const HOUSEKEEPING_INTERVAL: Duration = Duration::from_secs(1);
+
+impl Storage {
+    pub fn new(core: Core, options: StorageOptions) -> Storage {
+        Storage(Rc::new(StorageInner {
+            cache: RefCell::new(BatchCache::new(options.cache_bytes)),
+            indexes: RefCell::new(IndexCache::new(options.index_cache_bytes)),
+            files: RefCell::new(FileCache::new(options.open_read_files)),
+            counters: RefCell::new(Counters::default()),
+            busy: RefCell::new(Vec::new()),
+            housekeeping: Cell::new(false),
+            next_log_id: Cell::new(0),
+            core,
+            options,
+        }))
+    }
+
+    pub fn core(&self) -> &Core {
+        &self.0.core
+    }
+
+    /// A copy of the core's counters, with the gauges filled in.
+    pub fn counters(&self) -> Counters {
+        let mut counters = *self.0.counters.borrow();
+        counters.cache_bytes = self.0.cache.borrow().used() as u64;
+        counters.index_cache_bytes = self.0.indexes.borrow().used() as u64;
+        counters.open_read_files = self.0.files.borrow().len() as u64;
+        counters.busy_logs = self.0.busy.borrow().len() as u64;
+        counters
+    }
+
+    pub(crate) fn count(&self, f: impl FnOnce(&mut Counters)) {
+        f(&mut self.0.counters.borrow_mut());
+    }
+
+    pub(crate) fn next_log_id(&self) -> u64 {
+        let id = self.0.next_log_id.get();
+        self.0.next_log_id.set(id + 1);
+        id
+    }
+
+    /// Puts a log under housekeeping until it is idle again.
+    pub(crate) fn watch(&self, log: &Rc<LogInner>) {
+        self.0.busy.borrow_mut().push(Rc::downgrade(log));
+        if !self.0.housekeeping.replace(true) {
+            let storage = self.clone();
+            drop(
+                self.0
+                    .core
+                    .spawn(TaskClass::Background, "log-housekeeping", async move {
+                        storage.keep_house().await;
+                    }),
+            );
+        }
+    }
+
+    /// Runs while any log is busy, so that an idle broker has no timer to wake for.
+    async fn keep_house(&self) {
+        loop {
+            self.0.core.sleep(HOUSEKEEPING_INTERVAL).await;
+            let logs: Vec<Weak<LogInner>> = self.0.busy.borrow().clone();
+            for log in logs.iter().filter_map(Weak::upgrade) {
+                log.tick().await;
+            }
+            self.0
+                .files
+                .borrow_mut()
+                .close_unused(self.0.core.now(), self.0.options.idle_after);
+            let mut busy = self.0.busy.borrow_mut();
+            busy.retain(|log| log.upgrade().is_some_and(|log| log.is_watched()));
+            if busy.is_empty() && self.0.files.borrow().is_empty() {
+                self.0.housekeeping.set(false);
+                return;
+            }
+        }
+    }
+
+    /// Wakes housekeeping for read files opened while no log is busy.
+    pub(crate) fn watch_files(&self) {
+        if !self.0.housekeeping.replace(true) {
+            let storage = self.clone();
+            drop(
+                self.0
+                    .core
+                    .spawn(TaskClass::Background, "log-housekeeping", async move {
+                        storage.keep_house().await;
+                    }),
+            );
+        }
+    }
+
+    /// Evicts until the cache is within its budget. Call without any log borrowed.
+    pub(crate) fn shrink_cache(&self) {
+        loop {
+            let Some((log, entry)) = self.0.cache.borrow_mut().pop_over_budget() else {
+                return;
+            };
+            let freed = log.upgrade().map_or(0, |log| log.evict(entry));
+            self.0.cache.borrow_mut().release(freed);
+            if freed > 0 {
+                self.count(|counters| counters.cache_evictions += 1);
+            }
+        }
+    }
+}
