@@ -102,6 +102,13 @@ impl Coordinator {
         &self.durable
     }
 
+    /// Nothing is left of appends that have ended.
+    #[cfg(test)]
+    pub(crate) fn assert_settled(&self) {
+        assert!(self.soft.in_flight.is_empty());
+        assert!(self.soft.uncommitted.is_empty());
+    }
+
     /// Appends that have not ended.
     pub fn appends_in_flight(&self) -> usize {
         self.soft.in_flight.len()

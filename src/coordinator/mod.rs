@@ -11,6 +11,7 @@ mod partition;
 pub mod record;
 mod refusal;
 pub mod runtime;
+pub mod service;
 mod settings;
 pub mod state;
 mod uncommitted;

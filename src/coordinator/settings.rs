@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::config::{GroupsConfig, OffsetsConfig};
+
 /// How long a JoinGroup of a new member may stay parked before the member is dropped.
 ///
 /// Kafka has no key for it: a new member has no id yet, so it cannot send heartbeats, and a client
@@ -37,6 +39,21 @@ impl Default for Settings {
             offset_metadata_max: 4_096,
             offsets_retention_ms: 7 * 24 * 60 * 60 * 1_000,
             offsets_retention_check_interval: Duration::from_secs(600),
+        }
+    }
+}
+
+impl Settings {
+    /// The settings that the broker was configured with.
+    pub fn from_config(groups: &GroupsConfig, offsets: &OffsetsConfig) -> Self {
+        Settings {
+            min_session_timeout_ms: groups.min_session_timeout_ms,
+            max_session_timeout_ms: groups.max_session_timeout_ms,
+            initial_rebalance_delay_ms: groups.initial_rebalance_delay_ms,
+            max_group_size: usize::try_from(groups.max_size).unwrap_or(0),
+            offset_metadata_max: usize::try_from(offsets.metadata_max_bytes).unwrap_or(0),
+            offsets_retention_ms: i64::try_from(offsets.retention.as_millis()).unwrap_or(i64::MAX),
+            offsets_retention_check_interval: offsets.retention_check_interval,
         }
     }
 }

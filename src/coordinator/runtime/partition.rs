@@ -6,11 +6,13 @@ use std::fmt;
 use std::future::Future;
 use std::rc::Rc;
 
-use protocol::records::Codec;
+use protocol::records::{Codec, Compression};
 use protocol::{ErrorCode, Str, Uuid};
 use shards::sync::{Event as Signal, oneshot};
 use shards::time::Instant;
 use shards::{Core, TaskClass};
+
+use crate::config::{GroupsConfig, OffsetsConfig};
 
 use super::super::event::{
     Effect, Event, Request, RequestContext, RequestToken, Response, Sequence,
@@ -39,6 +41,18 @@ pub struct PartitionOptions {
     pub load_buffer_bytes: usize,
     /// `offsets.topic.compression.codec`
     pub codec: Codec,
+}
+
+impl PartitionOptions {
+    /// The options that the broker was configured with.
+    pub fn from_config(groups: &GroupsConfig, offsets: &OffsetsConfig) -> Self {
+        let codec = u8::try_from(offsets.compression_codec).unwrap_or(0);
+        PartitionOptions {
+            settings: Settings::from_config(groups, offsets),
+            load_buffer_bytes: usize::try_from(offsets.load_buffer_bytes).unwrap_or(usize::MAX),
+            codec: Compression::from_id(codec).map_or(Codec::NONE, Codec::from),
+        }
+    }
 }
 
 impl Default for PartitionOptions {
@@ -335,7 +349,7 @@ impl Shell {
             Some(next) => {
                 let span = next.saturating_duration_since(now);
                 // Either way there is something to look at.
-                drop(self.core.timeout(span, changed).await);
+                let _ = self.core.timeout(span, changed).await;
             }
         }
     }

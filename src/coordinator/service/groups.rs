@@ -1,0 +1,89 @@
+//! ListGroups, DescribeGroups and DeleteGroups: several groups, one answer.
+
+use protocol::ErrorCode;
+use protocol::messages::{
+    DeleteGroupsRequest, DeleteGroupsResponse, DeleteGroupsResponseDeletableGroupResult,
+    DescribeGroupsRequest, DescribeGroupsResponse, ListGroupsResponse,
+};
+
+use super::super::event::{Request, Response};
+use super::super::runtime::Caller;
+use super::super::wire::{DescribedGroup, ListGroupsRequest};
+use super::Router;
+
+/// All groups of this broker; clients ask every broker. A partition that moved away meanwhile is
+/// another broker's; one that still loads would hide groups, so the client has to come again.
+pub async fn list_groups(
+    router: &impl Router,
+    caller: &Caller,
+    request: ListGroupsRequest,
+) -> ListGroupsResponse {
+    let mut response = ListGroupsResponse::default();
+    for answer in router.ask_all(caller, Request::ListGroups(request)).await {
+        match answer {
+            Response::ListGroups(Ok(groups)) => response.groups.extend(groups),
+            Response::ListGroups(Err(ErrorCode::NotCoordinator)) => {}
+            Response::ListGroups(Err(error)) => {
+                let error_code = error.code();
+                return ListGroupsResponse {
+                    error_code,
+                    ..Default::default()
+                };
+            }
+            _ => {}
+        }
+    }
+    response
+}
+
+/// The caller adds `authorized_operations`.
+pub async fn describe_groups(
+    router: &impl Router,
+    caller: &Caller,
+    request: DescribeGroupsRequest,
+) -> DescribeGroupsResponse {
+    let mut groups = Vec::with_capacity(request.groups.len());
+    for id in request.groups {
+        let answer = router
+            .ask(&id, caller, Request::DescribeGroup(id.clone()))
+            .await;
+        groups.push(match answer {
+            Response::DescribeGroup(described) => described,
+            _ => DescribedGroup {
+                group_id: id,
+                error_code: ErrorCode::UnknownServerError.code(),
+                ..Default::default()
+            },
+        });
+    }
+    DescribeGroupsResponse {
+        groups,
+        ..Default::default()
+    }
+}
+
+pub async fn delete_groups(
+    router: &impl Router,
+    caller: &Caller,
+    request: DeleteGroupsRequest,
+) -> DeleteGroupsResponse {
+    let mut results = Vec::with_capacity(request.groups_names.len());
+    for id in request.groups_names {
+        let answer = router
+            .ask(&id, caller, Request::DeleteGroup(id.clone()))
+            .await;
+        let error = match answer {
+            Response::DeleteGroup(_, error) => error,
+            _ => ErrorCode::UnknownServerError,
+        };
+        results.push(DeleteGroupsResponseDeletableGroupResult {
+            group_id: id,
+            error_code: error.code(),
+            ..Default::default()
+        });
+    }
+    DeleteGroupsResponse {
+        results,
+        ..Default::default()
+    }
+}
