@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::backend::epoll::EpollDriver;
+use crate::backend::ring::{self, RingDriver};
 use crate::backend::{BackendKind, Driver};
 use crate::core::{Core, CoreId, CoreParts, StallCallback};
 use crate::executor::{CoreShared, TaskClass};
@@ -222,9 +223,16 @@ impl Runtime {
 }
 
 fn choose_backend(choice: BackendChoice) -> Result<(BackendKind, Option<String>), StartError> {
-    match choice {
-        BackendChoice::Epoll => Ok((BackendKind::Epoll, None)),
-        BackendChoice::Auto | BackendChoice::Ring => Ok((BackendKind::Epoll, None)),
+    if choice == BackendChoice::Epoll {
+        return Ok((BackendKind::Epoll, None));
+    }
+    match ring::probe() {
+        Ok(()) => Ok((BackendKind::Ring, None)),
+        // A limit that is too low is a mistake to be mended, not a reason to run slowly.
+        Err(refusal) if choice == BackendChoice::Ring || refusal.fixable_limit => {
+            Err(StartError::new(refusal.text, None))
+        }
+        Err(refusal) => Ok((BackendKind::Epoll, Some(refusal.text))),
     }
 }
 
@@ -268,22 +276,19 @@ fn build_core(group: &Group, index: usize) -> Result<Core, StartError> {
     }
     let shared = Arc::clone(&group.cores[index]);
     let counters = Rc::new(Counters::default());
+    let pool_bytes = options.recv_pool_bytes_per_core;
     let driver = match group.backend {
-        BackendKind::Epoll | BackendKind::Ring | BackendKind::Sim => Driver::Epoll(
-            EpollDriver::new(
-                &shared,
-                group.file_pool.clone(),
-                options.recv_pool_bytes_per_core,
-                Rc::clone(&counters),
-            )
-            .map_err(|error| {
-                StartError::new(
-                    format!("cannot set up epoll for shard {index}"),
-                    Some(error),
-                )
-            })?,
-        ),
+        BackendKind::Ring => RingDriver::new(pool_bytes, Rc::clone(&counters)).map(Driver::Ring),
+        BackendKind::Epoll => {
+            let pool = group.file_pool.clone();
+            EpollDriver::new(&shared, pool, pool_bytes, Rc::clone(&counters)).map(Driver::Epoll)
+        }
+        BackendKind::Sim => unreachable!("a simulation has its own runtime"),
     };
+    let driver = driver.map_err(|error| {
+        let text = format!("cannot set up {} for shard {index}", group.backend.name());
+        StartError::new(text, Some(error))
+    })?;
     let parts = CoreParts {
         id: CoreId(u16::try_from(index).expect("checked in Runtime::new")),
         core_count: options.cores,

@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::rc::Rc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
@@ -69,6 +70,13 @@ fn install() -> io::Result<&'static OwnedFd> {
 pub async fn termination(core: &Core) -> io::Result<Signal> {
     let event = install()?;
     match core.driver() {
+        Driver::Ring(driver) => {
+            let event = Rc::new(event.try_clone()?);
+            while SEEN.load(Ordering::SeqCst) == 0 {
+                driver.poll_once(&event, libc::POLLIN).await?;
+                let _ = rustix::io::read(&event, &mut [0u8; 8]);
+            }
+        }
         Driver::Epoll(driver) => {
             let registration = Registration::new(driver, event.try_clone()?)?;
             poll_fn(|context| {

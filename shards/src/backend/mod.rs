@@ -2,6 +2,7 @@
 
 pub(crate) mod epoll;
 pub(crate) mod recv_pool;
+pub(crate) mod ring;
 
 use std::io;
 use std::rc::Rc;
@@ -53,37 +54,40 @@ pub(crate) enum SyncKind {
 }
 
 pub(crate) enum Driver {
+    Ring(Rc<ring::RingDriver>),
     Epoll(Rc<epoll::EpollDriver>),
 }
 
 impl Driver {
     pub(crate) fn kind(&self) -> BackendKind {
         match self {
+            Self::Ring(_) => BackendKind::Ring,
             Self::Epoll(_) => BackendKind::Epoll,
         }
     }
 
     pub(crate) fn now(&self) -> Instant {
         match self {
-            Self::Epoll(_) => sys::monotonic(),
+            Self::Ring(_) | Self::Epoll(_) => sys::monotonic(),
         }
     }
 
     pub(crate) fn wall_clock_ms(&self) -> i64 {
         match self {
-            Self::Epoll(_) => sys::wall_clock_ms(),
+            Self::Ring(_) | Self::Epoll(_) => sys::wall_clock_ms(),
         }
     }
 
     pub(crate) fn runs_blocking_inline(&self) -> bool {
         match self {
-            Self::Epoll(_) => false,
+            Self::Ring(_) | Self::Epoll(_) => false,
         }
     }
 
     /// Submits what has gathered, takes completions, and waits for some if told to.
     pub(crate) fn turn(&self, core: &Core, wait: Wait) {
         match self {
+            Self::Ring(driver) => driver.turn(core, wait),
             Self::Epoll(driver) => driver.turn(core, wait),
         }
     }
@@ -91,6 +95,7 @@ impl Driver {
     /// Waits until no operation is in flight, so that their memory may go.
     pub(crate) fn shut_down(&self, _core: &Core) {
         match self {
+            Self::Ring(driver) => driver.shut_down(),
             Self::Epoll(_) => {}
         }
     }
@@ -105,6 +110,7 @@ impl Driver {
         durable: bool,
     ) -> io::Result<usize> {
         match self {
+            Self::Ring(driver) => driver.write_at(file, data, offset, durable).await,
             Self::Epoll(driver) => driver.write_at(core, file, data, offset, durable).await,
         }
     }
@@ -118,6 +124,7 @@ impl Driver {
         offset: u64,
     ) -> io::Result<(ReadBuf, usize)> {
         match self {
+            Self::Ring(driver) => driver.read_at(file, buffer, offset).await,
             Self::Epoll(driver) => driver.read_at(core, file, buffer, offset).await,
         }
     }
@@ -129,6 +136,7 @@ impl Driver {
         kind: SyncKind,
     ) -> io::Result<()> {
         match self {
+            Self::Ring(driver) => driver.sync(file, kind).await,
             Self::Epoll(driver) => driver.sync(core, file, kind).await,
         }
     }
@@ -141,6 +149,7 @@ impl Driver {
         len: u64,
     ) -> io::Result<()> {
         match self {
+            Self::Ring(driver) => driver.allocate(file, offset, len).await,
             Self::Epoll(driver) => driver.allocate(core, file, offset, len).await,
         }
     }

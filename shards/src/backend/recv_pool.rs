@@ -1,12 +1,15 @@
 //! The memory that received bytes land in: bounded per core, shared by its connections.
 
 use std::cell::{Cell, RefCell};
+use std::io;
 use std::ops::Deref;
 use std::ptr::NonNull;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use io_uring::types::BufRingEntry;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
 use crate::metrics::Counters;
@@ -24,11 +27,11 @@ struct Memory {
 }
 
 impl Memory {
-    fn new(bytes: usize) -> std::io::Result<Self> {
+    fn new(bytes: usize) -> io::Result<Self> {
         let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
         // SAFETY: a fresh private mapping at an address of the kernel's choice aliases nothing.
         let base = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, access, flags)? };
-        let base = NonNull::new(base.cast()).ok_or(std::io::ErrorKind::OutOfMemory)?;
+        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Self { base, bytes })
     }
 }
@@ -40,76 +43,90 @@ impl Drop for Memory {
     }
 }
 
+/// The kernel's name for the ring of provided buffers.
+pub(crate) const RECV_GROUP: u16 = 0;
+
 pub(crate) struct RecvPool {
+    // Before `memory`, which it points into, so that it goes first.
+    free: Free,
     memory: Memory,
-    free: RefCell<Vec<u16>>,
     waiting: RefCell<Waiters>,
     counters: Rc<Counters>,
-    return_to: ReturnTo,
 }
 
-/// Who takes a buffer that comes back.
-pub(crate) enum ReturnTo {
-    /// The free list here.
-    FreeList,
-    /// The kernel's ring of provided buffers.
-    Kernel(Box<dyn Fn(u16, NonNull<u8>)>),
+/// Where the buffers are that nobody holds.
+enum Free {
+    /// Here.
+    List(RefCell<Vec<u16>>),
+    /// With the kernel, which takes one when bytes have arrived.
+    Provided(ProvidedRing),
 }
 
 impl RecvPool {
-    pub(crate) fn new(
+    /// A pool whose buffers are taken before a receive.
+    pub(crate) fn listed(bytes: usize, counters: Rc<Counters>) -> io::Result<Rc<Self>> {
+        let buffers = Self::buffers_for(bytes);
+        let free = Free::List(RefCell::new((0..buffers).rev().collect()));
+        Self::new(buffers, free, counters)
+    }
+
+    /// A pool whose buffers the kernel takes; `register` tells it the address and the number of
+    /// entries of their ring.
+    pub(crate) fn provided(
         bytes: usize,
         counters: Rc<Counters>,
-        return_to: ReturnTo,
-    ) -> std::io::Result<Rc<Self>> {
+        register: impl FnOnce(u64, u16) -> io::Result<()>,
+    ) -> io::Result<Rc<Self>> {
         let buffers = Self::buffers_for(bytes);
+        let pool = Self::new(
+            buffers,
+            Free::Provided(ProvidedRing::new(buffers)?),
+            counters,
+        )?;
+        let Free::Provided(ring) = &pool.free else {
+            unreachable!("just made")
+        };
+        register(ring.memory.base.as_ptr().addr() as u64, buffers)?;
+        for index in 0..buffers {
+            ring.give(index, pool.address(index));
+        }
+        Ok(pool)
+    }
+
+    fn new(buffers: u16, free: Free, counters: Rc<Counters>) -> io::Result<Rc<Self>> {
+        let memory = Memory::new(usize::from(buffers) * BUFFER_BYTES)?;
         Ok(Rc::new(Self {
-            memory: Memory::new(usize::from(buffers) * BUFFER_BYTES)?,
-            free: RefCell::new((0..buffers).rev().collect()),
+            free,
+            memory,
             waiting: RefCell::default(),
             counters,
-            return_to,
         }))
     }
 
     /// Power of two (the ring of provided buffers asks for it), at least 8.
-    pub(crate) fn buffers_for(bytes: usize) -> u16 {
+    fn buffers_for(bytes: usize) -> u16 {
         let wanted = (bytes / BUFFER_BYTES).clamp(8, 1 << 15);
         let power = 1usize << wanted.ilog2();
         u16::try_from(power).expect("clamped to 2^15")
     }
 
-    /// A buffer to receive into, first come first served; or the task is woken when it may be its
-    /// turn. `number` keeps its place in the queue; see [`RecvPool::leave`].
-    pub(crate) fn poll_take(
-        self: &Rc<Self>,
-        context: &mut Context<'_>,
-        number: &Cell<Option<u64>>,
-    ) -> Poll<FreeBuf> {
-        let mut waiting = self.waiting.borrow_mut();
-        let in_turn = match waiting.first() {
+    fn in_turn(&self, number: &Cell<Option<u64>>) -> bool {
+        match self.waiting.borrow().first() {
             None => true,
             first => first == number.get(),
-        };
-        let index = if in_turn {
-            self.free.borrow_mut().pop()
-        } else {
-            None
-        };
-        let Some(index) = index else {
-            if number.get().is_none() {
-                self.counters.recv_pool_limit_hits.one();
-            }
-            number.set(Some(waiting.wait(number.get(), context.waker())));
-            return Poll::Pending;
-        };
-        drop(waiting);
-        self.counters.recv_pool_in_use.add(BUFFER_BYTES as u64);
-        self.leave(number);
-        Poll::Ready(FreeBuf {
-            pool: Rc::clone(self),
-            index,
-        })
+        }
+    }
+
+    /// Takes a place in the queue for a buffer, or renews its waker.
+    pub(crate) fn queue_up(&self, context: &mut Context<'_>, number: &Cell<Option<u64>>) {
+        if number.get().is_none() {
+            self.counters.recv_pool_limit_hits.one();
+        }
+        let place = self
+            .waiting
+            .borrow_mut()
+            .wait(number.get(), context.waker());
+        number.set(Some(place));
     }
 
     /// Gives up the place in the queue for a buffer, and lets the next one try.
@@ -121,30 +138,151 @@ impl RecvPool {
         }
     }
 
-    fn wake_first(&self) {
-        if self.free.borrow().is_empty() {
-            return;
+    fn has_free(&self) -> bool {
+        match &self.free {
+            Free::List(list) => !list.borrow().is_empty(),
+            Free::Provided(ring) => ring.available.get() > ring.set_aside.get(),
         }
-        let waker = self.waiting.borrow().first_waker();
-        if let Some(waker) = waker {
-            waker.wake();
+    }
+
+    fn wake_first(&self) {
+        if self.has_free() {
+            let waker = self.waiting.borrow().first_waker();
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        }
+    }
+
+    /// Listed pools: a buffer to receive into, first come first served; or the task is woken when
+    /// it may be its turn. `number` keeps its place in the queue, see [`RecvPool::leave`].
+    pub(crate) fn poll_take(
+        self: &Rc<Self>,
+        context: &mut Context<'_>,
+        number: &Cell<Option<u64>>,
+    ) -> Poll<FreeBuf> {
+        let Free::List(list) = &self.free else {
+            unreachable!("a listed pool")
+        };
+        let index = if self.in_turn(number) {
+            list.borrow_mut().pop()
+        } else {
+            None
+        };
+        let Some(index) = index else {
+            self.queue_up(context, number);
+            return Poll::Pending;
+        };
+        self.leave(number);
+        Poll::Ready(self.hold(index))
+    }
+
+    /// Provided pools: for a connection in the queue, ready (and out of the queue) once a buffer
+    /// is set aside for it, until [`RecvPool::end_set_aside`]. Others do not come before it.
+    pub(crate) fn poll_set_aside(
+        &self,
+        context: &mut Context<'_>,
+        number: &Cell<Option<u64>>,
+    ) -> Poll<bool> {
+        let Free::Provided(ring) = &self.free else {
+            unreachable!("a provided pool")
+        };
+        if !self.in_turn(number) || !self.has_free() {
+            self.queue_up(context, number);
+            return Poll::Pending;
+        }
+        ring.set_aside.set(ring.set_aside.get() + 1);
+        self.leave(number);
+        Poll::Ready(true)
+    }
+
+    pub(crate) fn end_set_aside(&self) {
+        let Free::Provided(ring) = &self.free else {
+            unreachable!("a provided pool")
+        };
+        ring.set_aside.set(ring.set_aside.get() - 1);
+        self.wake_first();
+    }
+
+    /// Provided pools: the kernel has filled this buffer.
+    pub(crate) fn taken(self: &Rc<Self>, index: u16) -> FreeBuf {
+        let Free::Provided(ring) = &self.free else {
+            unreachable!("a provided pool")
+        };
+        ring.available.set(ring.available.get() - 1);
+        self.hold(index)
+    }
+
+    fn hold(self: &Rc<Self>, index: u16) -> FreeBuf {
+        self.counters.recv_pool_in_use.add(BUFFER_BYTES as u64);
+        FreeBuf {
+            pool: Rc::clone(self),
+            index,
         }
     }
 
     fn give_back(&self, index: u16) {
         self.counters.recv_pool_in_use.sub(BUFFER_BYTES as u64);
-        match &self.return_to {
-            ReturnTo::FreeList => {
-                self.free.borrow_mut().push(index);
-                self.wake_first();
-            }
-            ReturnTo::Kernel(give) => give(index, self.address(index)),
+        match &self.free {
+            Free::List(list) => list.borrow_mut().push(index),
+            Free::Provided(ring) => ring.give(index, self.address(index)),
         }
+        self.wake_first();
     }
 
     fn address(&self, index: u16) -> NonNull<u8> {
         // SAFETY: indices come from `new` and stay below the number of buffers.
         unsafe { self.memory.base.add(usize::from(index) * BUFFER_BYTES) }
+    }
+}
+
+/// The ring through which buffers are given to the kernel: entries, and a tail that it reads.
+struct ProvidedRing {
+    memory: Memory,
+    entries: u16,
+    tail: Cell<u16>,
+    /// Buffers that the kernel has, as far as its completions have been taken.
+    available: Cell<u32>,
+    /// Of these, promised to connections that queued for them.
+    set_aside: Cell<u32>,
+}
+
+impl ProvidedRing {
+    fn new(entries: u16) -> io::Result<Self> {
+        let memory = Memory::new(usize::from(entries) * size_of::<BufRingEntry>())?;
+        let (available, set_aside) = (Cell::new(0), Cell::new(0));
+        Ok(Self {
+            memory,
+            entries,
+            tail: Cell::new(0),
+            available,
+            set_aside,
+        })
+    }
+
+    fn give(&self, index: u16, address: NonNull<u8>) {
+        let slot = usize::from(self.tail.get() & (self.entries - 1));
+        let first: NonNull<BufRingEntry> = self.memory.base.cast();
+        // SAFETY: the slot is inside the mapping, which is page-aligned and zeroed (a valid
+        // entry). The kernel reads entries from its head to the tail only, and there are as many
+        // slots as buffers, so it does not read this one now. The fields are written one by one:
+        // in the first entry, the bytes of the tail must stay.
+        unsafe {
+            let entry = &mut *first.as_ptr().add(slot);
+            entry.set_addr(address.as_ptr().addr() as u64);
+            entry.set_len(BUFFER_BYTES as u32);
+            entry.set_bid(index);
+        }
+        self.tail.set(self.tail.get().wrapping_add(1));
+        // SAFETY: the tail is a field of the first entry, aligned for u16, and nobody but this
+        // thread writes it. Release: the kernel sees the entry before the tail that covers it.
+        unsafe {
+            let tail = BufRingEntry::tail(first.as_ptr())
+                .cast_mut()
+                .cast::<AtomicU16>();
+            (*tail).store(self.tail.get(), Ordering::Release);
+        }
+        self.available.set(self.available.get() + 1);
     }
 }
 

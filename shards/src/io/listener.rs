@@ -10,6 +10,7 @@ use super::TcpStream;
 use crate::Core;
 use crate::backend::Driver;
 use crate::backend::epoll::Registration;
+use crate::backend::ring::RingListener;
 
 /// Connections that may wait to be accepted; the kernel caps it at net.core.somaxconn.
 const BACKLOG: i32 = 1024;
@@ -56,6 +57,7 @@ impl BoundListener {
     /// When the core cannot watch one more descriptor.
     pub fn attach(self, core: &Core) -> io::Result<TcpListener> {
         let backend = match core.driver() {
+            Driver::Ring(driver) => ListenerBackend::Ring(RingListener::new(driver, self.fd)),
             Driver::Epoll(driver) => {
                 rustix::io::ioctl_fionbio(&self.fd, true)?;
                 ListenerBackend::Epoll(Registration::new(driver, self.fd)?)
@@ -83,7 +85,7 @@ pub(super) fn new_socket(address: &SocketAddr) -> io::Result<OwnedFd> {
     )?)
 }
 
-pub(super) fn inet(address: SocketAddrAny) -> io::Result<SocketAddr> {
+pub(crate) fn inet(address: SocketAddrAny) -> io::Result<SocketAddr> {
     address
         .try_into()
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "not an internet address"))
@@ -99,6 +101,7 @@ struct ListenerInner {
 }
 
 enum ListenerBackend {
+    Ring(RingListener),
     Epoll(Registration),
 }
 
@@ -114,6 +117,10 @@ impl TcpListener {
     /// before the next call. A connection that its client gave up is skipped.
     pub async fn accept(&self) -> io::Result<AcceptedSocket> {
         match &self.0.backend {
+            ListenerBackend::Ring(listener) => {
+                let (fd, peer) = listener.accept().await?;
+                Ok(AcceptedSocket { fd, peer })
+            }
             ListenerBackend::Epoll(registration) => loop {
                 let accepted = poll_fn(|context| {
                     registration.poll_read(context, |fd| {

@@ -14,3 +14,4 @@ pub use listener::{AcceptedSocket, BoundListener, TcpListener};
 pub use tcp::TcpStream;
 
 pub(crate) use file::{OsFile, ReadBuf};
+pub(crate) use listener::inet;

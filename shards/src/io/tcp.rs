@@ -15,6 +15,7 @@ use super::{File, RecvBuf, sendfile};
 use crate::Core;
 use crate::backend::Driver;
 use crate::backend::epoll::EpollSocket;
+use crate::backend::ring::RingSocket;
 use crate::sync::ByteBudget;
 
 /// A TCP connection on its core. Clones are handles to the same connection; the last one closes
@@ -36,16 +37,32 @@ struct StreamInner {
 }
 
 enum StreamBackend {
+    Ring(RingSocket),
     Epoll(EpollSocket),
+}
+
+impl StreamBackend {
+    fn fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Ring(socket) => socket.fd(),
+            Self::Epoll(socket) => socket.fd(),
+        }
+    }
 }
 
 impl TcpStream {
     pub(super) fn from_fd(core: &Core, fd: OwnedFd, peer: SocketAddr) -> io::Result<Self> {
-        sockopt::set_tcp_nodelay(&fd, true)?;
-        let local = inet(rustix::net::getsockname(&fd)?)?;
         let backend = match core.driver() {
+            Driver::Ring(driver) => StreamBackend::Ring(RingSocket::new(driver, fd)?),
             Driver::Epoll(driver) => StreamBackend::Epoll(EpollSocket::new(driver, fd)?),
         };
+        Self::new(core, backend, peer)
+    }
+
+    fn new(core: &Core, backend: StreamBackend, peer: SocketAddr) -> io::Result<Self> {
+        let fd = backend.fd();
+        sockopt::set_tcp_nodelay(fd, true)?;
+        let local = inet(rustix::net::getsockname(fd)?)?;
         Ok(Self(Rc::new(StreamInner {
             core: core.clone(),
             peer,
@@ -63,19 +80,19 @@ impl TcpStream {
     /// What connect(2) says.
     pub async fn connect(core: &Core, address: &SocketAddr) -> io::Result<TcpStream> {
         let fd = new_socket(address)?;
-        match core.driver() {
-            Driver::Epoll(_) => {
-                rustix::io::ioctl_fionbio(&fd, true)?;
-                match rustix::net::connect(&fd, address) {
-                    Ok(()) | Err(rustix::io::Errno::INPROGRESS) => {}
-                    Err(error) => return Err(error.into()),
-                }
-                let stream = Self::from_fd(core, fd, *address)?;
-                let StreamBackend::Epoll(socket) = &stream.0.backend;
-                socket.connected().await?;
-                Ok(stream)
+        let backend = match core.driver() {
+            Driver::Ring(driver) => {
+                let socket = RingSocket::new(driver, fd)?;
+                socket.connect(address).await?;
+                StreamBackend::Ring(socket)
             }
-        }
+            Driver::Epoll(driver) => {
+                let socket = EpollSocket::new(driver, fd)?;
+                socket.connect(address).await?;
+                StreamBackend::Epoll(socket)
+            }
+        };
+        Self::new(core, backend, *address)
     }
 
     pub fn peer_addr(&self) -> SocketAddr {
@@ -84,12 +101,6 @@ impl TcpStream {
 
     pub fn local_addr(&self) -> SocketAddr {
         self.0.local
-    }
-
-    fn fd(&self) -> BorrowedFd<'_> {
-        match &self.0.backend {
-            StreamBackend::Epoll(socket) => socket.fd(),
-        }
     }
 
     /// Some bytes, in a buffer of the core's receive pool; empty at the end of the stream. While
@@ -107,6 +118,7 @@ impl TcpStream {
             return Poll::Ready(Ok(buffer));
         }
         match &self.0.backend {
+            StreamBackend::Ring(socket) => socket.poll_recv(context),
             StreamBackend::Epoll(socket) => socket.poll_recv(context),
         }
     }
@@ -121,22 +133,25 @@ impl TcpStream {
             stream: self,
             start: buf.len(),
             buf,
+            done: false,
         };
         taking.buf.reserve(len);
         let end = taking.start + len;
-        while let Some(mut front) = self.pop_put_back() {
-            let missing = end - taking.buf.len();
-            let used = missing.min(front.len());
-            taking.buf.extend_from_slice(&front[..used]);
-            front.advance(used);
-            if !front.is_empty() {
-                self.0.put_back.borrow_mut().push_front(front);
-                break;
+        taking.take_put_back(end);
+        if taking.buf.len() < end {
+            // What an earlier, dropped receive has left in flight comes first.
+            if let Some(buffer) = self.settle().await? {
+                self.0.put_back.borrow_mut().push_back(buffer);
+                taking.take_put_back(end);
             }
         }
         while taking.buf.len() < end {
             let missing = end - taking.buf.len();
+            let start = taking.start;
             let received = poll_fn(|context| match &self.0.backend {
+                StreamBackend::Ring(socket) => {
+                    socket.poll_recv_into(context, &mut taking.buf, start, missing)
+                }
                 StreamBackend::Epoll(socket) => {
                     socket.poll_recv_into(context, &mut taking.buf, missing)
                 }
@@ -149,8 +164,13 @@ impl TcpStream {
         Ok(taking.finish())
     }
 
-    fn pop_put_back(&self) -> Option<RecvBuf> {
-        self.0.put_back.borrow_mut().pop_front()
+    async fn settle(&self) -> io::Result<Option<RecvBuf>> {
+        let mut asked = false;
+        poll_fn(|context| match &self.0.backend {
+            StreamBackend::Ring(socket) => socket.poll_settle(context, &mut asked),
+            StreamBackend::Epoll(_) => Poll::Ready(Ok(None)),
+        })
+        .await
     }
 
     /// Sends all parts, in order. A send that is dropped before its end tears the stream: what
@@ -162,6 +182,7 @@ impl TcpStream {
         let _turn = self.0.send_turn.reserve(1).await;
         let sending = Sending::begin(self)?;
         match &self.0.backend {
+            StreamBackend::Ring(socket) => socket.send(parts).await?,
             StreamBackend::Epoll(socket) => socket.send(parts).await?,
         }
         sending.finish();
@@ -196,18 +217,19 @@ impl TcpStream {
     async fn send_file_once(&self, file: &File, offset: u64, len: usize) -> io::Result<usize> {
         let fd = file.os().buffered_now().ok_or(io::ErrorKind::NotFound)?;
         match &self.0.backend {
+            StreamBackend::Ring(socket) => socket.send_file(fd, offset, len).await,
             StreamBackend::Epoll(socket) => socket.send_file(fd, offset, len).await,
         }
     }
 
     /// Ends the sending side and the receiving side; those who wait see it.
     pub fn shutdown(&self) {
-        let _ = rustix::net::shutdown(self.fd(), Shutdown::Both);
+        let _ = rustix::net::shutdown(self.0.backend.fd(), Shutdown::Both);
     }
 
     /// Ends the sending side only: the peer sees the end of the stream and may still answer.
     pub fn shutdown_write(&self) {
-        let _ = rustix::net::shutdown(self.fd(), Shutdown::Write);
+        let _ = rustix::net::shutdown(self.0.backend.fd(), Shutdown::Write);
     }
 }
 
@@ -217,6 +239,7 @@ struct ForgetReader<'a>(&'a TcpStream);
 impl Drop for ForgetReader<'_> {
     fn drop(&mut self) {
         match &self.0.0.backend {
+            StreamBackend::Ring(socket) => socket.forget_reader(),
             StreamBackend::Epoll(socket) => socket.forget_reader(),
         }
     }
@@ -227,16 +250,39 @@ struct Taking<'a> {
     stream: &'a TcpStream,
     start: usize,
     buf: BytesMut,
+    done: bool,
 }
 
 impl Taking<'_> {
+    /// Moves put-back bytes over, up to a length of `end`.
+    fn take_put_back(&mut self, end: usize) {
+        let mut put_back = self.stream.0.put_back.borrow_mut();
+        while self.buf.len() < end
+            && let Some(mut front) = put_back.pop_front()
+        {
+            let used = front.len().min(end - self.buf.len());
+            self.buf.extend_from_slice(&front[..used]);
+            front.advance(used);
+            if !front.is_empty() {
+                put_back.push_front(front);
+            }
+        }
+    }
+
     fn finish(mut self) -> BytesMut {
+        self.done = true;
         std::mem::take(&mut self.buf)
     }
 }
 
 impl Drop for Taking<'_> {
     fn drop(&mut self) {
+        if self.done {
+            return;
+        }
+        if let StreamBackend::Ring(socket) = &self.stream.0.backend {
+            socket.forget_exact();
+        }
         if self.buf.len() > self.start {
             let taken = self.buf.split_off(self.start).freeze();
             self.stream

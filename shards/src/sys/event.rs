@@ -15,7 +15,7 @@ impl EventFd {
     }
 
     pub(crate) fn signal(&self) {
-        // Fails only when 2^64-2 signals wait unread: then the core is signalled already.
+        // Fails only when 2^64-2 signals wait unread, and non-blocking: it is signalled then.
         let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }
 

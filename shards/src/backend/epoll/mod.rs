@@ -14,7 +14,7 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use slab::Slab;
 
 use super::Wait;
-use super::recv_pool::{RecvPool, ReturnTo};
+use super::recv_pool::RecvPool;
 use crate::Core;
 use crate::executor::CoreShared;
 use crate::metrics::Counters;
@@ -53,7 +53,7 @@ impl EpollDriver {
             registered: RefCell::new(Slab::new()),
             events: RefCell::new(Vec::with_capacity(EVENTS_PER_TURN)),
             file_pool,
-            recv_pool: RecvPool::new(recv_pool_bytes, Rc::clone(&counters), ReturnTo::FreeList)?,
+            recv_pool: RecvPool::listed(recv_pool_bytes, Rc::clone(&counters))?,
             counters,
         }))
     }

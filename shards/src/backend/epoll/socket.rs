@@ -41,8 +41,12 @@ impl EpollSocket {
         self.registration.fd()
     }
 
-    /// Waits for the end of connect(2) on a socket that is connecting.
-    pub(crate) async fn connected(&self) -> io::Result<()> {
+    pub(crate) async fn connect(&self, address: &std::net::SocketAddr) -> io::Result<()> {
+        match rustix::net::connect(self.fd(), address) {
+            Ok(()) => return Ok(()),
+            Err(Errno::INPROGRESS) => {}
+            Err(error) => return Err(error.into()),
+        }
         poll_fn(|context| {
             self.registration.poll_write(context, |fd| {
                 rustix::net::sockopt::socket_error(fd)??;
@@ -163,5 +167,11 @@ impl EpollSocket {
             })
         })
         .await
+    }
+}
+
+impl Drop for EpollSocket {
+    fn drop(&mut self) {
+        self.forget_reader();
     }
 }
