@@ -73,7 +73,7 @@ pub enum Response {
 /// Something that happened. The clocks come beside it, in [`super::Coordinator::handle`].
 #[derive(Clone, Debug)]
 pub enum Event {
-    Request(RequestContext, Request),
+    Request(RequestContext, Box<Request>),
     /// A timer that [`Effect::SetTimer`] asked for has run out.
     Timer(TimerKey),
     /// The records of this append are written (for acks=all: by the whole in-sync set).

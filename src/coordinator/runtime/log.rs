@@ -133,3 +133,51 @@ fn transaction_marker(key: &[u8]) -> Option<Stored> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(key: &'static [u8]) -> Record {
+        Record {
+            key: Bytes::from_static(key),
+            value: None,
+        }
+    }
+
+    #[test]
+    fn what_is_built_is_replayed_and_damage_is_reported() {
+        let records = [record(b"one"), record(b"two")];
+        let batch = build_batch(&records, 7, Codec::NONE).unwrap();
+        assert!(batch.len() <= encoded_size(&records) + 61);
+        let mut seen = Vec::new();
+        let next = replay_chunk(batch.clone(), 0, |offset, _| seen.push(offset)).unwrap();
+        assert_eq!((next, seen), (2, vec![0, 1]));
+        let next = replay_chunk(batch.clone(), 1, |offset, _| assert_eq!(offset, 1)).unwrap();
+        assert_eq!(next, 2, "records before the first offset are left out");
+
+        let mut flipped = batch.to_vec();
+        *flipped.last_mut().unwrap() ^= 1;
+        let error = replay_chunk(Bytes::from(flipped), 0, |_, _| {}).unwrap_err();
+        assert!(
+            matches!(error, LoadError::Batch { offset: 0, .. }),
+            "{error}"
+        );
+        let error = replay_chunk(batch.slice(..20), 0, |_, _| {}).unwrap_err();
+        assert!(matches!(error, LoadError::Split { .. }), "{error}");
+    }
+
+    #[test]
+    fn markers_end_transactions() {
+        assert_eq!(
+            transaction_marker(&[0, 0, 0, 1]),
+            Some(Stored::EndTransaction { commit: true })
+        );
+        assert_eq!(
+            transaction_marker(&[0, 0, 0, 0]),
+            Some(Stored::EndTransaction { commit: false })
+        );
+        assert_eq!(transaction_marker(&[0, 0, 0, 2]), None);
+        assert_eq!(transaction_marker(&[0]), None);
+    }
+}

@@ -12,6 +12,8 @@
 mod log;
 mod partition;
 mod set;
+#[cfg(test)]
+mod tests;
 mod timers;
 
 pub use log::{CoordinatorLog, LoadError, LocalFuture};

@@ -217,7 +217,7 @@ impl Shell {
             client_host: caller.client_host,
             random: self.random(),
         };
-        self.dispatch(Event::Request(context, request));
+        self.dispatch(Event::Request(context, Box::new(request)));
         Ok((receiver, when_dropped))
     }
 
@@ -246,8 +246,10 @@ impl Shell {
                 }
                 Effect::Reply { token, response } => {
                     let sender = self.waiting.borrow_mut().remove(&token);
-                    // Whoever asked may have gone away; then nobody needs the answer.
-                    drop(sender.map(|sender| sender.send(*response)));
+                    if let Some(sender) = sender {
+                        // Whoever asked may have gone away; then nobody needs the answer.
+                        let _ = sender.send(*response);
+                    }
                 }
                 Effect::SetTimer { key, after } => {
                     let deadline = self.core.now() + after;

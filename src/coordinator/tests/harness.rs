@@ -134,7 +134,7 @@ impl Bench {
             client_host: text("/127.0.0.1"),
             random: u128::from(self.next_token).to_be_bytes(),
         };
-        self.event(Event::Request(context, request));
+        self.event(Event::Request(context, Box::new(request)));
         token
     }
 

@@ -4,7 +4,7 @@
 mod admin;
 mod churn;
 mod expiry;
-mod harness;
+pub(super) mod harness;
 mod join;
 mod leave;
 mod offsets;
