@@ -4,3 +4,4 @@
 pub mod config;
 pub mod coordinator;
 pub mod features;
+pub mod metadata;
