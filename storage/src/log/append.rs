@@ -272,9 +272,12 @@ impl State {
         // should_roll kept the sum below 2^31, except for one oversized first batch, which place() refused.
         self.planned.size += header.size as u32;
         self.next_offset = header.last_offset + 1;
-        if self.epochs.assign(header.leader_epoch, header.base_offset) {
-            self.epochs_dirty = true;
-        }
+        self.epochs.assign(header.leader_epoch, header.base_offset);
+        let begins_epoch = self
+            .epochs
+            .latest()
+            .is_some_and(|latest| latest.start_offset == header.base_offset);
+        self.epochs_dirty |= begins_epoch;
         self.queue.push_back(Queued::Batch(QueuedBatch {
             placed: PlacedBatch {
                 header,

@@ -160,7 +160,8 @@ impl LogInner {
     async fn snapshot_at_end(&self) -> Result<(), StorageError> {
         let (directory, end_offset, before, begins_segment, bytes) = {
             let state = self.state.borrow();
-            if state.end_offset <= state.last_snapshot_offset {
+            // A batch that waits for its write is in the producers' state already, but not in the log.
+            if !state.queue.is_empty() || state.end_offset <= state.last_snapshot_offset {
                 return Ok(());
             }
             let before = state.last_snapshot_offset;
@@ -202,15 +203,24 @@ impl LogInner {
             .map_err(|error| StorageError::io("write", &path, error))
     }
 
+    /// Brings the epochs' file up to date. One at a time: a rest may come while a sealed segment is being flushed.
     pub async fn write_epochs(&self) -> Result<(), StorageError> {
+        loop {
+            if !self.state.borrow().epochs_writing {
+                break;
+            }
+            self.quiet.wait().await;
+        }
         let (path, text) = {
             let mut state = self.state.borrow_mut();
             if !std::mem::replace(&mut state.epochs_dirty, false) {
                 return Ok(());
             }
+            state.epochs_writing = true;
             let path = state.directory.join(EPOCHS_FILE);
             (path, checkpoint::encode_epochs(state.epochs.entries()))
         };
+        let _writing = EpochsWriting(self);
         let result = dir::write_file_atomic(self.storage.core(), &path, text.into()).await;
         result.map_err(|error| {
             self.state.borrow_mut().epochs_dirty = true;
@@ -302,6 +312,16 @@ impl LogInner {
             state.active.plan.base_offset,
             FileKind::Log,
         )
+    }
+}
+
+/// Lets the next one write the epochs, also where this one was dropped.
+struct EpochsWriting<'a>(&'a LogInner);
+
+impl Drop for EpochsWriting<'_> {
+    fn drop(&mut self) {
+        self.0.state.borrow_mut().epochs_writing = false;
+        self.0.quiet.notify_all();
     }
 }
 

@@ -253,13 +253,14 @@ pub(crate) async fn rebuild(
     let mut walk = Walk::new(&source, 0, size, SCAN_WINDOW);
     let mut index = ActiveIndex::new(base_offset);
     let mut cursor = IndexCursor::new(base_offset);
+    let mut pace = super::recovery::Pace::default();
     while let Some(placed) = walk
         .next()
         .await
         .map_err(|error| error.into_storage(&path))?
     {
         index.push(cursor.advance(&placed.header, placed.position, interval_bytes));
-        core.yield_now().await;
+        pace.step(core).await;
     }
     if let Some(entry) = cursor.time_entry_due() {
         index.push_time(entry);

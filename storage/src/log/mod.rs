@@ -140,15 +140,12 @@ impl Log {
         self.0.state.borrow().epochs.epoch_for(offset)
     }
 
-    /// Notes that a new leader starts at the present end (Kafka does so when a replica becomes leader).
+    /// Notes that a new leader starts at the present end (Kafka does so when a replica becomes leader). It goes to the
+    /// checkpoint file with the first batch of that epoch: an epoch that never wrote is superseded by the next one.
     pub fn assign_epoch(&self, epoch: i32) {
         let mut state = self.0.state.borrow_mut();
         let at = state.next_offset;
-        if state.epochs.assign(epoch, at) {
-            state.epochs_dirty = true;
-            drop(state);
-            self.0.ensure_watched();
-        }
+        state.epochs.assign(epoch, at);
     }
 
     /// OffsetForLeaderEpoch: `(epoch, end offset)`, `(-1, -1)` where unknown.

@@ -184,6 +184,7 @@ impl Loaded {
             active: self.active,
             epochs: self.epochs,
             epochs_dirty: self.epochs_dirty,
+            epochs_writing: false,
             producers: self.producers,
             last_snapshot_offset: self.last_snapshot_offset,
             queue: VecDeque::new(),
@@ -267,7 +268,7 @@ async fn load(
     if !epochs_known {
         epochs = rebuild_epochs(core, directory, &list).await?;
     }
-    epochs_dirty |= epochs.truncate_from_end(end_offset + 1);
+    epochs_dirty |= epochs.truncate_from_end(end_offset);
     epochs_dirty |= epochs.truncate_from_start(start_offset);
     dirty |= epochs_dirty;
     let (producers, last_snapshot_offset) = load_producers(
@@ -319,6 +320,10 @@ async fn read_epochs(
         }
         Err(error) => return Err(StorageError::io("read", &path, error)),
     };
+    if bytes.is_empty() {
+        // Kafka makes it empty before its first write; so does a crash.
+        return Ok((LeaderEpochs::default(), false));
+    }
     match checkpoint::decode_epochs(&String::from_utf8_lossy(&bytes)) {
         Ok(entries) => Ok((LeaderEpochs::from_entries(entries), true)),
         Err(fault) => {

@@ -194,6 +194,7 @@ pub(crate) async fn scan(
     };
     let (mut scan, from) = start_of_scan(job, &source).await?;
     let mut walk = Walk::new(&source, from, job.length, SCAN_WINDOW);
+    let mut pace = Pace::default();
     let fault = loop {
         let placed = match walk.next().await {
             Ok(Some(placed)) => placed,
@@ -222,7 +223,7 @@ pub(crate) async fn scan(
         scan.index.push(new);
         scan.note(&placed);
         batch_seen(header);
-        job.core.yield_now().await;
+        pace.step(job.core).await;
     };
     scan.fault = fault.map(|(at, why)| Fault {
         at,
@@ -285,6 +286,19 @@ async fn start_of_scan<S: Source>(
     scan.size = position;
     scan.index = index;
     Ok((scan, position))
+}
+
+/// Lets other tasks of the core in between, every so many batches.
+#[derive(Default)]
+pub(crate) struct Pace(u32);
+
+impl Pace {
+    pub async fn step(&mut self, core: &Core) {
+        self.0 += 1;
+        if self.0.is_multiple_of(64) {
+            core.yield_now().await;
+        }
+    }
 }
 
 /// True where a file holds only zeros from `from` on.
@@ -404,7 +418,6 @@ pub(crate) async fn replay_producers(
             if let Some(marker) = end_marker(&bytes) {
                 state.apply_marker(&header, marker);
             }
-            core.yield_now().await;
         }
     }
     Ok(())
@@ -447,9 +460,10 @@ pub(crate) async fn rebuild_epochs(
             path: &path,
         };
         let mut walk = Walk::new(&source, 0, *size, SCAN_WINDOW);
+        let mut pace = Pace::default();
         while let Ok(Some(placed)) = walk.next().await {
             note_epoch(&mut epochs, &placed.header);
-            core.yield_now().await;
+            pace.step(core).await;
         }
     }
     Ok(epochs)

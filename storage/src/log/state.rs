@@ -74,6 +74,8 @@ pub(crate) struct State {
     pub epochs: LeaderEpochs,
     /// The table differs from its file.
     pub epochs_dirty: bool,
+    /// A write of that file is under way.
+    pub epochs_writing: bool,
     pub producers: ProducerState,
     pub last_snapshot_offset: i64,
     pub queue: VecDeque<Queued>,

@@ -107,15 +107,13 @@ impl LogInner {
     /// Opens the active segment for writing: its file, its last block, its index.
     async fn wake_active(self: &Rc<Self>) -> Result<(), StorageError> {
         let core = self.storage.core();
-        let (plan, path, preallocate) = {
+        let (plan, path) = {
             let state = self.state.borrow();
             let plan = state.active.plan;
-            let path = segment_path(&state.directory, plan.base_offset, FileKind::Log);
-            let all = state
-                .config
-                .preallocate
-                .then_some(u64::from(state.config.segment_bytes));
-            (plan, path, all)
+            (
+                plan,
+                segment_path(&state.directory, plan.base_offset, FileKind::Log),
+            )
         };
         let options = OpenOptions {
             read: true,
@@ -140,24 +138,40 @@ impl LogInner {
         };
         let index = self.load_active_index(plan).await?;
         let first = self.first_timestamp(plan, &path).await?;
-        let mut length = u64::from(plan.size);
-        if let Some(all) = preallocate
-            && all > length
-            && file.allocate(core, length, all - length).await.is_ok()
-        {
-            length = all;
-        }
         let mut state = self.state.borrow_mut();
-        state.active.file = Some(file);
+        state.active.file = Some(file.clone());
         state.active.tail = Some(tail);
         state.active.index.get_or_insert_with(|| Box::new(index));
-        state.active.file_length = state.active.file_length.max(length);
         state.active.plan.first_timestamp = first;
         if state.planned.base_offset == plan.base_offset && state.planned.first_timestamp.is_none()
         {
             state.planned.first_timestamp = first;
         }
+        drop(state);
+        self.preallocate(&file).await;
         Ok(())
+    }
+
+    /// `preallocate=true`: gives the active segment all its space. Without success the file grows as others do.
+    async fn preallocate(&self, file: &File) {
+        let (wanted, length, all) = {
+            let state = self.state.borrow();
+            let all = u64::from(state.config.segment_bytes);
+            (
+                state.config.preallocate,
+                u64::from(state.active.plan.size),
+                all,
+            )
+        };
+        if wanted
+            && all > length
+            && file
+                .allocate(self.storage.core(), length, all - length)
+                .await
+                .is_ok()
+        {
+            self.state.borrow_mut().active.file_length = all;
+        }
     }
 
     /// The first batch's timestamp, for rolling by time; read once after a start.
@@ -276,6 +290,10 @@ impl LogInner {
     ) -> Vec<Rc<Completion>> {
         let mut guard = self.state.borrow_mut();
         let state = &mut *guard;
+        if state.in_flight != count {
+            // Taken offline meanwhile: the batches were failed already.
+            return Vec::new();
+        }
         let interval = state.config.index_interval_bytes;
         let mut done = Vec::new();
         let mut offsets: Option<(i64, i64)> = None;
@@ -364,7 +382,10 @@ impl LogInner {
     /// The cache gives this buffer up; answers its bytes. The last block stays, alone.
     pub fn evict(&self, entry: u64) -> usize {
         let mut state = self.state.borrow_mut();
-        let Some(at) = state.cached.iter().position(|cached| cached.entry == entry) else {
+        let Ok(at) = state
+            .cached
+            .binary_search_by_key(&entry, |cached| cached.entry)
+        else {
             return 0;
         };
         // Oldest go first, so whatever lies before an evicted one goes with it and the rest stays contiguous.
@@ -381,7 +402,10 @@ impl LogInner {
     pub fn holds_cached(&self, entry: u64) -> bool {
         // Called by the cache while a log inserts: then the state is borrowed, and its entries are young.
         self.state.try_borrow().map_or(true, |state| {
-            state.cached.iter().any(|cached| cached.entry == entry)
+            state
+                .cached
+                .binary_search_by_key(&entry, |cached| cached.entry)
+                .is_ok()
         })
     }
 
@@ -412,7 +436,8 @@ impl LogInner {
         dir::sync_dir(core, &directory)
             .await
             .map_err(|error| StorageError::io("fsync", &directory, error))?;
-        let sealed_file = self.begin_segment(plan, file);
+        let sealed_file = self.begin_segment(plan, file.clone());
+        self.preallocate(&file).await;
         self.storage.count(|counters| counters.rolls += 1);
         if let Some(file) = sealed_file {
             self.flush_behind(file, plan.base_offset);
@@ -423,6 +448,9 @@ impl LogInner {
     fn begin_segment(&self, plan: SegmentPlan, file: File) -> Option<File> {
         let mut guard = self.state.borrow_mut();
         let state = &mut *guard;
+        if !matches!(state.status, Status::Open) {
+            return None;
+        }
         let before = std::mem::replace(&mut state.active, Active::new(plan));
         state.sealed.push(Sealed {
             base_offset: before.plan.base_offset,
