@@ -404,6 +404,10 @@ fn copy_directory(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
-        std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+        match std::fs::copy(entry.path(), to.join(entry.file_name())) {
+            // A temporary file that took its final name meanwhile.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            other => drop(other.unwrap()),
+        }
     }
 }

@@ -471,9 +471,9 @@ impl LogInner {
         let log = self.clone();
         let core = self.storage.core();
         drop(core.spawn(TaskClass::Background, "log-flush", async move {
-            if let Err(error) = log.sync_sealed(&file, end_offset).await {
-                log.go_offline(&error.to_string());
-            }
+            // A full disk only leaves the recovery point where it is, for the next flush to move.
+            let result = log.sync_sealed(&file, end_offset).await;
+            let _ = log.settle(result);
         }));
     }
 
