@@ -1,5 +1,11 @@
 //! The promises of a log, one by one.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::too_many_lines,
+    reason = "a test fails by panicking, and tells one story from start to end"
+)]
+
 mod support;
 
 use bytes::Bytes;

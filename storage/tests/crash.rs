@@ -1,6 +1,12 @@
 //! What a crash leaves: tails cut or garbled at every interesting byte, companions missing or damaged, halves of
 //! interrupted operations. Recovery keeps every whole batch before the damage and nothing torn, and never refuses.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::too_many_lines,
+    reason = "a test fails by panicking, and tells one story from start to end"
+)]
+
 mod support;
 
 use protocol::records::Compression;

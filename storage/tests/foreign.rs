@@ -2,6 +2,12 @@
 //! directory with one subdirectory a broker: its log directory in `node-1/data`, and beside it `records.jsonl` with what
 //! its consumers saw. Without it there is nothing to do here; tests/golden.rs has a small one of its own.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::too_many_lines,
+    reason = "a test fails by panicking, and tells one story from start to end"
+)]
+
 mod support;
 
 use std::collections::BTreeMap;

@@ -1,6 +1,12 @@
 //! A disk that fills: refused appends leave nothing behind, and writing goes on by itself when space returns.
 //! Needs to mount a small tmpfs, so it runs as root only.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::too_many_lines,
+    reason = "a test fails by panicking, and tells one story from start to end"
+)]
+
 mod support;
 
 use protocol::records::Compression;

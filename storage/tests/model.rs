@@ -1,6 +1,12 @@
 //! Random operations against a vector of batches: reads, looks by time, truncation, trimming, rest, clean stops, and
 //! crashes at random moments. The seed is printed; `MODEL_SEED=n` runs that one alone.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::too_many_lines,
+    reason = "a test fails by panicking, and tells one story from start to end"
+)]
+
 mod support;
 
 use bytes::{Bytes, BytesMut};

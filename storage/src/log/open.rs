@@ -232,33 +232,9 @@ async fn load(
         epochs_dirty: !epochs_known,
         changed: false,
     };
-    let mut segments = loader.find_ends(&mut files).await?;
-    if let Some((_, scan)) = segments.last()
-        && scan.next_offset < options.log_start_offset
-    {
-        // Segment files are missing: what is left lies below the start (Kafka does the same).
-        loader.remove_segments(&mut segments).await?;
-    }
-    if segments.is_empty() {
-        let base_offset = options.log_start_offset;
-        open_new(core, &segment_path(directory, base_offset, FileKind::Log)).await?;
-        segments.push((base_offset, empty_scan(base_offset)));
-        loader.changed = true;
-    }
+    let (sealed, (active_base, scan)) = loader.find_segments(&mut files).await?;
     let (mut epochs, mut epochs_dirty) = (loader.epochs, loader.epochs_dirty);
     let mut dirty = loader.changed;
-    // find_ends and the branch above left at least one.
-    let Some((active_base, scan)) = segments.pop() else {
-        return Err(StorageError::corrupt(directory, 0, "no segment"));
-    };
-    let sealed: Vec<Sealed> = segments
-        .iter()
-        .map(|(base_offset, scan)| Sealed {
-            base_offset: *base_offset,
-            size: scan.size,
-            max_timestamp: None,
-        })
-        .collect();
     let end_offset = scan.next_offset;
     let first_base = sealed
         .first()
@@ -388,6 +364,40 @@ pub(crate) fn empty_scan(base_offset: i64) -> Scan {
 }
 
 impl Loader<'_> {
+    /// The sealed segments and the active one, which is made where there is none.
+    async fn find_segments(
+        &mut self,
+        files: &mut SegmentFiles,
+    ) -> Result<(Vec<Sealed>, (i64, Scan)), StorageError> {
+        let mut segments = self.find_ends(files).await?;
+        let log_start = self.options.log_start_offset;
+        if segments
+            .last()
+            .is_some_and(|(_, scan)| scan.next_offset < log_start)
+        {
+            // Segment files are missing: what is left lies below the start (Kafka does the same).
+            self.remove_segments(&mut segments).await?;
+        }
+        let active = match segments.pop() {
+            Some(active) => active,
+            None => {
+                open_new(
+                    self.core,
+                    &segment_path(self.directory, log_start, FileKind::Log),
+                )
+                .await?;
+                self.changed = true;
+                (log_start, empty_scan(log_start))
+            }
+        };
+        let sealed = segments.iter().map(|(base_offset, scan)| Sealed {
+            base_offset: *base_offset,
+            size: scan.size,
+            max_timestamp: None,
+        });
+        Ok((sealed.collect(), active))
+    }
+
     /// Sizes of all segments, and the end of the last one. After a crash this checks, mends and cuts.
     async fn find_ends(
         &mut self,

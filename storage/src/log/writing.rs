@@ -138,16 +138,18 @@ impl LogInner {
         };
         let index = self.load_active_index(plan).await?;
         let first = self.first_timestamp(plan, &path).await?;
-        let mut state = self.state.borrow_mut();
-        state.active.file = Some(file.clone());
-        state.active.tail = Some(tail);
-        state.active.index.get_or_insert_with(|| Box::new(index));
-        state.active.plan.first_timestamp = first;
-        if state.planned.base_offset == plan.base_offset && state.planned.first_timestamp.is_none()
         {
-            state.planned.first_timestamp = first;
+            let mut state = self.state.borrow_mut();
+            state.active.file = Some(file.clone());
+            state.active.tail = Some(tail);
+            state.active.index.get_or_insert_with(|| Box::new(index));
+            state.active.plan.first_timestamp = first;
+            if state.planned.base_offset == plan.base_offset
+                && state.planned.first_timestamp.is_none()
+            {
+                state.planned.first_timestamp = first;
+            }
         }
-        drop(state);
         self.preallocate(&file).await;
         Ok(())
     }
@@ -335,7 +337,7 @@ impl LogInner {
             state.unflushed_messages += messages;
             state
                 .unflushed_since
-                .get_or_insert(self.storage.core().now());
+                .get_or_insert_with(|| self.storage.core().now());
         }
         let cached = Cached {
             entry: 0,
