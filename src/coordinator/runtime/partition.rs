@@ -86,6 +86,8 @@ struct Shell {
     status: RefCell<Status>,
     status_changed: Signal,
     machine: RefCell<Option<Coordinator>>,
+    /// Topics that went away while the partition was loading.
+    deleted_meanwhile: RefCell<Vec<(Uuid, Str)>>,
     /// Requests that are not answered yet. Connections bound their number: none has more than
     /// one such request under way.
     waiting: RefCell<BTreeMap<RequestToken, oneshot::Sender<Response>>>,
@@ -111,6 +113,7 @@ impl GroupPartition {
             status: RefCell::new(Status::Loading),
             status_changed: Signal::new(),
             machine: RefCell::new(None),
+            deleted_meanwhile: RefCell::default(),
             waiting: RefCell::default(),
             next_token: Cell::new(0),
             appends: RefCell::default(),
@@ -162,7 +165,12 @@ impl GroupPartition {
 
     /// Topics are gone from the metadata: id and name.
     pub fn topics_deleted(&self, topics: &[(Uuid, Str)]) {
-        self.0.dispatch(Event::TopicsDeleted(topics.to_vec()));
+        if self.status() == Status::Loading {
+            let mut meanwhile = self.0.deleted_meanwhile.borrow_mut();
+            meanwhile.extend_from_slice(topics);
+        } else {
+            self.0.dispatch(Event::TopicsDeleted(topics.to_vec()));
+        }
     }
 
     /// New settings, from the next request on.
@@ -299,6 +307,10 @@ impl Shell {
         *self.machine.borrow_mut() = Some(machine);
         self.perform(effects);
         self.set_status(Status::Active);
+        let deleted = self.deleted_meanwhile.take();
+        if !deleted.is_empty() {
+            self.dispatch(Event::TopicsDeleted(deleted));
+        }
         let timers = Rc::clone(&self);
         let run_timers = async move { timers.run_timers().await };
         drop(

@@ -304,6 +304,24 @@ fn deleted_topics_take_their_offsets_with_them() {
 }
 
 #[test]
+fn topics_deleted_while_loading_are_not_forgotten() {
+    on_core(|core| async move {
+        let log = Rc::new(MemoryLog::default());
+        let before = started(&core, &log).await;
+        let request = Request::OffsetCommit(commit(0, 1));
+        before.request(caller(9), request).await;
+        before.stop();
+        let partition = GroupPartition::start(&core, Rc::clone(&log) as _, options());
+        partition.topics_deleted(&[(FOO_ID, Str::from("foo"))]);
+        partition.loaded().await.unwrap();
+        let request = Request::OffsetCommit(commit(1, 1));
+        partition.request(caller(9), request).await;
+        assert_eq!(fetch(&partition).await, -1);
+        partition.stop();
+    });
+}
+
+#[test]
 fn sessions_end_on_the_clock_of_the_core() {
     on_core(|core| async move {
         let log = Rc::new(MemoryLog::default());

@@ -68,6 +68,9 @@ async fn fetch_group(
         let mut known = Vec::with_capacity(asked.len());
         for mut topic in asked {
             if version < TOPIC_IDS {
+                // Kafka goes by the name alone here, and so may answer with an offset of a topic
+                // that was deleted and created again.
+                topic.topic_id = topics.topic_id(&topic.name).unwrap_or_default();
                 known.push(topic);
             } else if let Some(name) = topics.topic_name(topic.topic_id) {
                 topic.name = name;

@@ -11,6 +11,8 @@ pub mod commit;
 pub mod delete;
 pub mod fetch;
 mod groups;
+#[cfg(test)]
+mod tests;
 
 use std::future::Future;
 

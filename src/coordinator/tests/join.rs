@@ -409,4 +409,9 @@ fn an_oversized_group_shrinks_when_it_is_loaded() {
         .count();
     assert_eq!(turned_away, 2);
     assert_eq!(bench.describe(GROUP).members.len(), 2);
+    assert_eq!(
+        bench.state(),
+        "CompletingRebalance",
+        "nobody is left to wait for"
+    );
 }

@@ -158,6 +158,8 @@ impl ClassicGroup {
                 Str::default(),
                 ErrorCode::GroupMaxSizeReached,
             );
+            // It may have been the last one that the others waited for.
+            self.maybe_complete_join(rules, out);
         } else if !self.supports(&joining.protocol_type, &joining.protocols) {
             let error = ErrorCode::InconsistentGroupProtocol;
             out.join_refused(joining.waiter, joining.member_id.clone(), error);
