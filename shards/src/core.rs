@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::panic::resume_unwind;
 use std::pin::pin;
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -14,6 +14,7 @@ use crate::backend::{Driver, Wait};
 use crate::executor::{
     CoreShared, Executor, JoinGuard, JoinHandle, Pending, PendingValue, TaskClass, TaskHeader,
 };
+use crate::fault::FileFaults;
 use crate::metrics::{CoreMetrics, Counters};
 use crate::sys::{self, Pool};
 use crate::time::{Elapsed, Instant, Sleep, Timers};
@@ -49,8 +50,8 @@ pub type StallCallback = Arc<dyn Fn(StallReport) + Send + Sync>;
 
 /// Something that brings work to a core beside tasks and the driver: the mesh.
 pub(crate) trait Source {
-    /// Takes in what has arrived; true when there was something.
-    fn take(&self) -> bool;
+    /// Takes in what has arrived.
+    fn take(&self);
     /// Whether something has arrived: looked at once more before the core sleeps.
     fn has_arrived(&self) -> bool;
     /// Sends what the tasks of this turn left, and wakes the receivers.
@@ -67,6 +68,7 @@ pub(crate) struct CoreParts {
     pub(crate) seed: u64,
     pub(crate) stall_threshold: Duration,
     pub(crate) on_stall: Option<StallCallback>,
+    pub(crate) file_faults: Option<FileFaults>,
 }
 
 pub(crate) struct CoreInner {
@@ -83,6 +85,7 @@ pub(crate) struct CoreInner {
     busy_nanos: [Cell<u64>; 5],
     stall_threshold: Duration,
     on_stall: Option<StallCallback>,
+    file_faults: Option<FileFaults>,
 }
 
 /// A handle to the executor of this core. Cheap to clone; stays on its core.
@@ -110,6 +113,7 @@ impl Core {
             busy_nanos: Default::default(),
             stall_threshold: parts.stall_threshold,
             on_stall: parts.on_stall,
+            file_faults: parts.file_faults,
         }))
     }
 
@@ -242,6 +246,7 @@ impl Core {
         let mut metrics = CoreMetrics::default();
         self.0.counters.fill(&mut metrics);
         metrics.tasks_alive = self.0.executor.task_count() as u64;
+        metrics.operations_in_flight = self.0.driver.operations_in_flight() as u64;
         metrics.wakeups_received = self.shared().wakeups();
         for (copy, live) in metrics.busy_nanos.iter_mut().zip(&self.0.busy_nanos) {
             *copy = live.get();
@@ -261,6 +266,10 @@ impl Core {
         &self.0.driver
     }
 
+    pub(crate) fn file_faults(&self) -> Option<&FileFaults> {
+        self.0.file_faults.as_ref()
+    }
+
     pub(crate) fn counters(&self) -> &Counters {
         &self.0.counters
     }
@@ -276,20 +285,6 @@ impl Core {
     pub(crate) fn add_source(&self, source: Rc<dyn Source>) {
         self.0.sources.borrow_mut().push(source);
     }
-
-    pub(crate) fn downgrade(&self) -> WeakCore {
-        WeakCore(Rc::downgrade(&self.0))
-    }
-}
-
-/// A handle that does not keep the core alive.
-#[derive(Clone)]
-pub(crate) struct WeakCore(Weak<CoreInner>);
-
-impl WeakCore {
-    pub(crate) fn upgrade(&self) -> Option<Core> {
-        self.0.upgrade().map(Core)
-    }
 }
 
 /// The main loop, in the pieces that a backend's scheduler needs.
@@ -300,10 +295,7 @@ impl Core {
         while let Some((key, value)) = self.shared().take_answer() {
             self.0.pending.answer(key, value);
         }
-        let sources = self.0.sources.borrow().clone();
-        for source in &sources {
-            source.take();
-        }
+        self.each_source(|source| source.take());
         if self.0.timers.next_deadline().is_some() {
             let fired = self.0.timers.fire(self.now());
             self.0.counters.timers_fired.add(fired as u64);
@@ -349,9 +341,17 @@ impl Core {
     }
 
     pub(crate) fn flush_sources(&self) {
-        let sources = self.0.sources.borrow().clone();
-        for source in &sources {
-            source.flush();
+        self.each_source(|source| source.flush());
+    }
+
+    /// A source may add another while it works, so the list is not borrowed meanwhile.
+    fn each_source(&self, mut visit: impl FnMut(&dyn Source)) {
+        let mut index = 0;
+        loop {
+            let source = self.0.sources.borrow().get(index).cloned();
+            let Some(source) = source else { return };
+            visit(&*source);
+            index += 1;
         }
     }
 

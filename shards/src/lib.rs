@@ -12,6 +12,7 @@
 mod backend;
 mod core;
 mod executor;
+pub mod fault;
 pub mod io;
 pub mod mesh;
 mod metrics;

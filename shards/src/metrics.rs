@@ -21,6 +21,8 @@ pub struct CoreMetrics {
     pub busy_nanos: [u64; 5],
     /// Operations given to the kernel or to the pool.
     pub submissions: u64,
+    /// Operations that the ring has not completed yet, or whose results nobody has taken.
+    pub operations_in_flight: u64,
     /// Completions taken.
     pub completions: u64,
     /// System calls that handed over operations or waited (io_uring_enter, epoll_wait).

@@ -15,6 +15,7 @@ use crate::backend::ring::{self, RingDriver};
 use crate::backend::{BackendKind, Driver};
 use crate::core::{Core, CoreId, CoreParts, StallCallback};
 use crate::executor::{CoreShared, TaskClass};
+use crate::fault::FileFaults;
 use crate::metrics::Counters;
 use crate::placement;
 use crate::sys::{self, Pool};
@@ -46,6 +47,8 @@ pub struct RuntimeOptions {
     /// A poll longer than this is counted and reported as a stall.
     pub stall_threshold: Duration,
     pub on_stall: Option<StallCallback>,
+    /// Disk faults on purpose, for tests.
+    pub file_faults: Option<FileFaults>,
     /// A panic on a core ends the process, unless this is set: then every core is stopped, and
     /// the panic goes on in the caller of [`Runtime::run`]. For tests.
     pub propagate_panics: bool,
@@ -62,6 +65,7 @@ impl Default for RuntimeOptions {
             file_threads: 32,
             stall_threshold: Duration::from_millis(50),
             on_stall: None,
+            file_faults: None,
             propagate_panics: false,
         }
     }
@@ -298,6 +302,7 @@ fn build_core(group: &Group, index: usize) -> Result<Core, StartError> {
         seed: sys::random_seed(),
         stall_threshold: options.stall_threshold,
         on_stall: options.on_stall.clone(),
+        file_faults: options.file_faults.clone(),
     };
     Ok(Core::new(parts, counters))
 }

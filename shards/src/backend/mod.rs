@@ -7,6 +7,7 @@ pub(crate) mod ring;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -75,6 +76,21 @@ impl Driver {
     pub(crate) fn wall_clock_ms(&self) -> i64 {
         match self {
             Self::Ring(_) | Self::Epoll(_) => sys::wall_clock_ms(),
+        }
+    }
+
+    pub(crate) fn operations_in_flight(&self) -> usize {
+        match self {
+            Self::Ring(driver) => driver.operations_in_flight(),
+            Self::Epoll(_) => 0,
+        }
+    }
+
+    /// Holds up a file operation as a slow disk would.
+    pub(crate) async fn delay(&self, core: &Core, span: Duration) {
+        match self {
+            Self::Ring(_) => core.sleep(span).await,
+            Self::Epoll(driver) => driver.delay(core, span).await,
         }
     }
 

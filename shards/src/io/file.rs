@@ -10,6 +10,7 @@ use rustix::io::{Errno, retry_on_intr};
 use super::{AlignedBuf, BLOCK};
 use crate::Core;
 use crate::backend::SyncKind;
+use crate::fault::{self, FileOperation};
 
 /// How to open a file; the fields mean what those of [`std::fs::OpenOptions`] mean.
 #[derive(Clone, Copy, Debug, Default)]
@@ -168,6 +169,7 @@ impl File {
     /// # Errors
     /// What open(2) says, with the path in the text.
     pub async fn open(core: &Core, path: &Path, options: &OpenOptions) -> io::Result<File> {
+        fault::check(core, FileOperation::Open, path).await?;
         let (path, options) = (path.to_owned(), *options);
         core.blocking(move || {
             let shown = path.clone();
@@ -212,6 +214,7 @@ impl File {
                 "direct I/O needs offset, length and memory in multiples of 4096",
             ));
         }
+        fault::check(core, FileOperation::Write, &self.0.path).await?;
         while !data.is_empty() {
             let written = core
                 .driver()
@@ -252,6 +255,7 @@ impl File {
         if len == 0 {
             return Ok(Bytes::new());
         }
+        fault::check(core, FileOperation::Read, &self.0.path).await?;
         // A direct read takes whole blocks around the range.
         let block = if self.0.direct { BLOCK as u64 } else { 1 };
         let start = offset - offset % block;
@@ -291,6 +295,7 @@ impl File {
     /// # Errors
     /// After one, pages may be marked clean without being written: never retry it as if it helped.
     pub async fn sync_data(&self, core: &Core) -> io::Result<()> {
+        fault::check(core, FileOperation::Sync, &self.0.path).await?;
         core.driver().sync(core, &self.0, SyncKind::Data).await
     }
 
@@ -299,6 +304,7 @@ impl File {
     /// # Errors
     /// As [`File::sync_data`].
     pub async fn sync_all(&self, core: &Core) -> io::Result<()> {
+        fault::check(core, FileOperation::Sync, &self.0.path).await?;
         core.driver().sync(core, &self.0, SyncKind::All).await
     }
 
@@ -307,6 +313,7 @@ impl File {
     /// # Errors
     /// What ftruncate(2) says.
     pub async fn set_len(&self, core: &Core, len: u64) -> io::Result<()> {
+        fault::check(core, FileOperation::SetLen, &self.0.path).await?;
         let file = Arc::clone(&self.0);
         core.blocking(move || Ok(retry_on_intr(|| rustix::fs::ftruncate(file.fd(), len))?))
             .await
@@ -318,6 +325,7 @@ impl File {
     /// # Errors
     /// ENOSPC before any write meets it; else what fallocate(2) says.
     pub async fn allocate(&self, core: &Core, offset: u64, len: u64) -> io::Result<()> {
+        fault::check(core, FileOperation::Allocate, &self.0.path).await?;
         match core.driver().allocate(core, &self.0, offset, len).await {
             Err(error) if error.raw_os_error() == Some(Errno::OPNOTSUPP.raw_os_error()) => {
                 let size = self.len(core).await?;

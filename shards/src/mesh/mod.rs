@@ -224,7 +224,7 @@ impl<S: 'static> Mesh<S> {
 }
 
 impl<S: 'static> Source for Mesh<S> {
-    fn take(&self) -> bool {
+    fn take(&self) {
         let core = &self.0.core;
         let mut taken = 0;
         for link in self.0.links.iter().flatten() {
@@ -247,7 +247,6 @@ impl<S: 'static> Source for Mesh<S> {
             link.borrow_mut().tell_room(core);
         }
         core.counters().mesh_received.add(taken);
-        taken > 0
     }
 
     fn has_arrived(&self) -> bool {

@@ -11,4 +11,4 @@ pub(crate) use clock::{monotonic, wall_clock_ms};
 pub(crate) use event::EventFd;
 pub(crate) use pool::{JobResult, Pool};
 pub(crate) use residency::is_resident;
-pub(crate) use thread::{random_seed, spawn_thread, thread_token};
+pub(crate) use thread::{block_thread, random_seed, spawn_thread, thread_token};

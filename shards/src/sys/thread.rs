@@ -23,3 +23,12 @@ pub(crate) fn random_seed() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(super::monotonic().as_nanos())
 }
+
+/// Blocks the calling thread, which must not be a core's.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "plays a slow disk on a pool thread"
+)]
+pub(crate) fn block_thread(span: std::time::Duration) {
+    std::thread::sleep(span);
+}

@@ -2,6 +2,7 @@
 
 use std::io::{self, IoSlice};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use rustix::fs::FallocateFlags;
@@ -20,6 +21,11 @@ impl EpollDriver {
     ) -> R {
         self.counters.submissions.one();
         core.on_pool(&self.file_pool, work).await
+    }
+
+    /// Holds a pool thread up, as a disk that does not answer would.
+    pub(crate) async fn delay(&self, core: &Core, span: Duration) {
+        self.run(core, move || crate::sys::block_thread(span)).await;
     }
 
     pub(crate) async fn write_at(
@@ -69,10 +75,11 @@ impl EpollDriver {
     ) -> io::Result<()> {
         let file = Arc::clone(file);
         self.run(core, move || {
-            Ok(match kind {
+            match kind {
                 SyncKind::Data => rustix::fs::fdatasync(file.fd())?,
                 SyncKind::All => rustix::fs::fsync(file.fd())?,
-            })
+            }
+            Ok(())
         })
         .await
     }

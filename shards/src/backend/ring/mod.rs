@@ -226,6 +226,10 @@ impl RingDriver {
         self.push(&entry.user_data(WAKE_UP));
     }
 
+    pub(crate) fn operations_in_flight(&self) -> usize {
+        self.ops.borrow().len()
+    }
+
     fn cancel(&self, key: u64) {
         self.push(
             &opcode::AsyncCancel::new(key)

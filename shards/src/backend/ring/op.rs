@@ -109,6 +109,10 @@ impl Ops {
         self.slots.is_empty()
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
     pub(super) fn cancellable(&self) -> Vec<u64> {
         self.slots
             .iter()
