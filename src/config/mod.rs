@@ -6,6 +6,7 @@
 
 mod check;
 pub mod describe;
+pub mod directories;
 #[cfg(test)]
 mod docs;
 mod endpoint;
