@@ -250,6 +250,10 @@ mod tests {
         ])
     }
 
+    fn address(text: &str) -> SocketAddr {
+        text.parse().unwrap()
+    }
+
     #[test]
     fn endpoints_parse_and_print() {
         for (text, host, port, shown) in [
@@ -324,16 +328,13 @@ mod tests {
                 .unwrap()
         };
         let local = bound("PLAINTEXT://localhost:9092");
-        assert_eq!(local[0].address, "127.0.0.1:9092".parse().unwrap());
-        assert_eq!(local[1].address, "[::1]:9092".parse().unwrap());
+        assert_eq!(local[0].address, address("127.0.0.1:9092"));
+        assert_eq!(local[1].address, address("[::1]:9092"));
         assert!(local[0].required && !local[1].required);
         let all = bound("PLAINTEXT://:9092");
-        assert_eq!(all[0].address, "[::]:9092".parse().unwrap());
-        assert_eq!(all[0].fallback, Some("0.0.0.0:9092".parse().unwrap()));
-        assert_eq!(
-            bound("PLAINTEXT://[::1]:7")[0].address,
-            "[::1]:7".parse().unwrap()
-        );
+        assert_eq!(all[0].address, address("[::]:9092"));
+        assert_eq!(all[0].fallback, Some(address("0.0.0.0:9092")));
+        assert_eq!(bound("PLAINTEXT://[::1]:7")[0].address, address("[::1]:7"));
     }
 
     #[test]
