@@ -1,0 +1,93 @@
+//! Who leads after this broker came or a directory went.
+
+use protocol::Uuid;
+use protocol::stored::{MetadataRecord, PartitionChangeRecord};
+
+use crate::metadata::partition::directory;
+use crate::metadata::{BrokerRegistration, Image, NO_LEADER, Partition, Topic};
+
+/// Changes that follow when a new incarnation of `broker` is up: it leads what it led before, and
+/// what has no leader and counts it as in sync, each under a higher leader epoch.
+///
+/// Apache writes two changes a partition after an unclean stop (no leader, then the leader again)
+/// and one after a clean one. Here it is always one: naming the same leader raises the epoch too.
+pub(super) fn take_over(image: &Image, broker: &BrokerRegistration) -> Vec<MetadataRecord> {
+    each_partition(image, |topic, index, partition| {
+        let online = |id: Uuid| match id {
+            directory::LOST => false,
+            id => !directory::is_assigned(id) || broker.log_dirs.contains(&id),
+        };
+        let directory = partition.directory_of(broker.id)?;
+        if !online(directory) {
+            let leads = partition.leader == broker.id;
+            return leads.then(|| change(topic, index, NO_LEADER));
+        }
+        let vacant = partition.leader == NO_LEADER && may_lead(partition, broker.id);
+        if partition.leader != broker.id && !vacant {
+            return None;
+        }
+        let mut record = change(topic, index, broker.id);
+        if !partition.isr.contains(&broker.id) {
+            // Elected as an eligible or as the last known leader (KIP-966).
+            record.isr = Some(vec![broker.id]);
+            let elr: Vec<i32> = partition
+                .elr
+                .iter()
+                .copied()
+                .filter(|&id| id != broker.id)
+                .collect();
+            record.eligible_leader_replicas = (elr != *partition.elr).then_some(elr);
+        }
+        if !partition.last_known_elr.is_empty() {
+            record.last_known_elr = Some(Vec::new());
+        }
+        Some(record)
+    })
+}
+
+/// Changes that follow when directories of `node` failed: it leads nothing in them.
+pub(super) fn give_up_directories(
+    image: &Image,
+    node: i32,
+    failed: &[Uuid],
+) -> Vec<MetadataRecord> {
+    each_partition(image, |topic, index, partition| {
+        let directory = partition.directory_of(node)?;
+        let leads = partition.leader == node && failed.contains(&directory);
+        leads.then(|| change(topic, index, NO_LEADER))
+    })
+}
+
+/// In sync; or eligible while nobody is in sync; or the last known leader while nobody is either.
+fn may_lead(partition: &Partition, broker: i32) -> bool {
+    if !partition.isr.is_empty() {
+        return partition.isr.contains(&broker);
+    }
+    if !partition.elr.is_empty() {
+        return partition.elr.contains(&broker);
+    }
+    *partition.last_known_elr == [broker]
+}
+
+fn change(topic: Uuid, index: i32, leader: i32) -> PartitionChangeRecord {
+    PartitionChangeRecord {
+        partition_id: index,
+        topic_id: topic,
+        leader,
+        ..Default::default()
+    }
+}
+
+fn each_partition(
+    image: &Image,
+    mut decide: impl FnMut(Uuid, i32, &Partition) -> Option<PartitionChangeRecord>,
+) -> Vec<MetadataRecord> {
+    let mut records = Vec::new();
+    for topic in image.topics() {
+        let topic: &Topic = topic;
+        for (index, partition) in topic.partitions.iter() {
+            records.extend(decide(topic.id, index, partition).map(MetadataRecord::from));
+        }
+    }
+    records
+}

@@ -1,0 +1,149 @@
+//! From the files of a stopped controller to its state: snapshot, log, `quorum-state`.
+
+use bytes::Bytes;
+
+use super::log::{MetadataLog, MetadataLogError};
+use crate::metadata::snapshot_file::{
+    Checkpoint, FIRST_CHECKPOINT, SnapshotId, read_checkpoint, replay_snapshot,
+};
+use crate::metadata::{
+    EntryError, QUORUM_STATE_FILE, QuorumState, QuorumStateError, Replay, read_entries,
+};
+
+/// The metadata cannot be read back.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LoadError {
+    #[error(transparent)]
+    Log(#[from] MetadataLogError),
+    #[error("the metadata log is damaged at {0}")]
+    Damaged(#[from] EntryError),
+    #[error(
+        "the metadata log begins at offset {start}, and no snapshot that can be read reaches so \
+         far: restore the newest .checkpoint file of its directory"
+    )]
+    Gap { start: i64 },
+    #[error("snapshot {file} ends at offset {end}, behind the end of the log at {log_end}")]
+    SnapshotBehindLog {
+        file: String,
+        end: i64,
+        log_end: i64,
+    },
+    #[error("{file} cannot be read: {error}")]
+    Bootstrap { file: String, error: EntryError },
+    #[error(transparent)]
+    QuorumState(#[from] QuorumStateError),
+    #[error(
+        "this node is not the only voter of its quorum ({voters}): a quorum of several is not \
+         supported yet"
+    )]
+    OtherVoters { voters: String },
+}
+
+/// State of a stopped controller.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    pub replay: Replay,
+    /// What `storage format` left, if it is still there.
+    pub bootstrap: Option<Checkpoint>,
+    pub quorum_state: Option<QuorumState>,
+    /// Snapshots that could not be read, with the reason; an older one or the log stood in.
+    pub skipped: Vec<String>,
+    /// Bytes of the log that were replayed behind the snapshot.
+    pub log_bytes: u64,
+}
+
+/// Reads everything. `old_bootstrap` is `bootstrap.checkpoint`, which directories formatted before
+/// Kafka 4.1 have one level up.
+pub(super) async fn load(
+    log: &dyn MetadataLog,
+    old_bootstrap: Option<Bytes>,
+) -> Result<Loaded, LoadError> {
+    let files = log.files().await?;
+    let mut ids: Vec<SnapshotId> = files
+        .iter()
+        .filter_map(|file| SnapshotId::from_file_name(&file.name))
+        .collect();
+    ids.sort_unstable();
+    let bootstrap = match ids.first() {
+        Some(&FIRST_CHECKPOINT) => {
+            ids.remove(0);
+            let file = FIRST_CHECKPOINT.file_name();
+            let content = log.read_file(&file).await?.unwrap_or_default();
+            Some(bootstrap_file(file, content)?)
+        }
+        _ => match old_bootstrap {
+            Some(content) => {
+                let file = crate::metadata::snapshot_file::BOOTSTRAP_CHECKPOINT.to_owned();
+                Some(bootstrap_file(file, content)?)
+            }
+            None => None,
+        },
+    };
+    let mut skipped = Vec::new();
+    let mut replay = newest_snapshot(log, &ids, &mut skipped).await?;
+    let log_bytes = replay_log(log, &mut replay).await?;
+    let quorum_state = match log.read_file(QUORUM_STATE_FILE).await? {
+        Some(text) => Some(QuorumState::from_json(&String::from_utf8_lossy(&text))?),
+        None => None,
+    };
+    Ok(Loaded {
+        replay,
+        bootstrap,
+        quorum_state,
+        skipped,
+        log_bytes,
+    })
+}
+
+fn bootstrap_file(file: String, content: Bytes) -> Result<Checkpoint, LoadError> {
+    read_checkpoint(content).map_err(|error| LoadError::Bootstrap { file, error })
+}
+
+/// The newest snapshot that can be read and that the log goes on from.
+async fn newest_snapshot(
+    log: &dyn MetadataLog,
+    ids: &[SnapshotId],
+    skipped: &mut Vec<String>,
+) -> Result<Replay, LoadError> {
+    for &id in ids.iter().rev() {
+        let file = id.file_name();
+        if id.end_offset > log.end_offset() {
+            let (end, log_end) = (id.end_offset, log.end_offset());
+            return Err(LoadError::SnapshotBehindLog { file, end, log_end });
+        }
+        if id.end_offset < log.start_offset() {
+            break;
+        }
+        let content = log.read_file(&file).await?.unwrap_or_default();
+        match replay_snapshot(content, id) {
+            Ok(replay) => return Ok(replay),
+            Err(error) => skipped.push(format!("{file}: {error}")),
+        }
+    }
+    match log.start_offset() {
+        0 => Ok(Replay::default()),
+        start => Err(LoadError::Gap { start }),
+    }
+}
+
+async fn replay_log(log: &dyn MetadataLog, replay: &mut Replay) -> Result<u64, LoadError> {
+    let mut next = replay.latest().provenance.offset + 1;
+    let mut bytes_read = 0;
+    while next < log.end_offset() {
+        let batches = log.read(next).await?;
+        bytes_read += batches.len() as u64;
+        let before = next;
+        read_entries(batches, |entry| {
+            if entry.offset < next {
+                return Ok(());
+            }
+            next = entry.offset + 1;
+            replay.apply(&entry)
+        })?;
+        if next == before {
+            let error = MetadataLogError(format!("nothing to read at offset {next}"));
+            return Err(error.into());
+        }
+    }
+    Ok(bytes_read)
+}

@@ -1,0 +1,5 @@
+mod harness;
+mod properties;
+mod shell;
+mod start;
+mod topics;
