@@ -35,5 +35,5 @@ pub use partitions::Partitions;
 pub use placement::{Assignment, PLACEMENT_FILE, Placement, PlacementError};
 pub use quorum_state::{QUORUM_STATE_FILE, QuorumState, QuorumStateError};
 pub use replay::{QuorumFacts, Replay, is_only_voter};
-pub use topic_name::{TopicNameProblem, is_internal, topic_name_problem};
+pub use topic_name::{OFFSETS_TOPIC, TopicNameProblem, is_internal, topic_name_problem};
 pub use versions::{LATEST_METADATA_VERSION, MINIMUM_METADATA_VERSION, MetadataVersion};

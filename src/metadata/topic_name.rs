@@ -3,12 +3,11 @@
 /// Longest name: a directory is the name, a dash and the partition index.
 const LONGEST: usize = 249;
 
+/// The topic that keeps committed offsets.
+pub const OFFSETS_TOPIC: &str = "__consumer_offsets";
+
 /// The topics that brokers keep for themselves.
-const INTERNAL: [&str; 3] = [
-    "__consumer_offsets",
-    "__transaction_state",
-    "__share_group_state",
-];
+const INTERNAL: [&str; 3] = [OFFSETS_TOPIC, "__transaction_state", "__share_group_state"];
 
 /// What is wrong with a topic's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

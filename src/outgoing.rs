@@ -1,0 +1,86 @@
+//! Answers as lists of slices: memory, or a range of a file that goes out by `sendfile(2)`.
+//! Record bytes are never copied to be framed.
+
+use bytes::Bytes;
+use shards::io::File;
+use shards::sync::Permit;
+
+/// A slice of an answer.
+#[derive(Debug, Clone)]
+pub enum Part {
+    /// Bytes in memory.
+    Memory(Bytes),
+    /// A range of a file.
+    File {
+        /// The file.
+        file: File,
+        /// Where the range starts.
+        offset: u64,
+        /// Its length in bytes.
+        len: u32,
+    },
+}
+
+impl Part {
+    /// Bytes on the wire.
+    pub fn len(&self) -> usize {
+        match self {
+            Part::Memory(bytes) => bytes.len(),
+            Part::File { len, .. } => *len as usize,
+        }
+    }
+
+    /// Whether nothing would be sent.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// One whole answer as a frame: length, header and body.
+#[derive(Default)]
+pub struct Outgoing {
+    parts: Vec<Part>,
+    /// The memory that the parts refer to, given back when they have left.
+    permit: Option<Permit>,
+}
+
+impl Outgoing {
+    /// An answer of these parts.
+    pub fn new(parts: Vec<Part>) -> Self {
+        Outgoing {
+            parts,
+            permit: None,
+        }
+    }
+
+    /// Keeps a reservation until the answer has left.
+    pub fn holding(mut self, permit: Option<Permit>) -> Self {
+        self.permit = permit;
+        self
+    }
+
+    /// Bytes on the wire.
+    pub fn len(&self) -> usize {
+        self.parts.iter().map(Part::len).sum()
+    }
+
+    /// The slices, in order.
+    pub fn into_parts(self) -> (Vec<Part>, Option<Permit>) {
+        (self.parts, self.permit)
+    }
+
+    /// Whether there is nothing to send.
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+}
+
+/// What a request came to.
+pub enum Answer {
+    /// Send this.
+    Send(Outgoing),
+    /// The request asks for no answer (Produce with acks=0).
+    Nothing,
+    /// Close the connection once the answers before this one have left.
+    Close,
+}

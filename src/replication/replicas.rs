@@ -1,0 +1,100 @@
+//! The table of the partitions that one core owns.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use protocol::records::compress::Scratch;
+use shards::Core;
+use storage::StorageError;
+
+use super::partition::{Partition, PartitionKey};
+use super::waiters::WaitersByName;
+
+/// Why a partition is not served by this core.
+#[derive(Clone, Debug)]
+pub enum Missing {
+    /// It is not here, or no longer.
+    NotLeader,
+    /// It is here and could not be opened.
+    Offline(StorageError),
+}
+
+/// The partitions of one core.
+pub struct Replicas {
+    pub(super) core: Core,
+    partitions: RefCell<BTreeMap<PartitionKey, Rc<Partition>>>,
+    /// Partitions that belong here and could not be opened.
+    offline: RefCell<BTreeMap<PartitionKey, StorageError>>,
+    /// Long polls parked on this core's partitions.
+    pub waiters: WaitersByName,
+    /// Work space of the checks of compressed batches.
+    pub(super) scratch: RefCell<Scratch>,
+}
+
+impl Replicas {
+    /// An empty table.
+    pub fn new(core: Core) -> Rc<Self> {
+        Rc::new(Replicas {
+            core,
+            partitions: RefCell::new(BTreeMap::new()),
+            offline: RefCell::new(BTreeMap::new()),
+            waiters: WaitersByName::default(),
+            scratch: RefCell::new(Scratch::default()),
+        })
+    }
+
+    /// The partition, if this core owns it.
+    pub fn get(&self, key: &PartitionKey) -> Option<Rc<Partition>> {
+        self.partitions.borrow().get(key).cloned()
+    }
+
+    /// The partition, or why it is not served here.
+    ///
+    /// # Errors
+    /// [`Missing`].
+    pub fn find(&self, key: &PartitionKey) -> Result<Rc<Partition>, Missing> {
+        self.get(key)
+            .ok_or_else(|| match self.offline.borrow().get(key) {
+                Some(error) => Missing::Offline(error.clone()),
+                None => Missing::NotLeader,
+            })
+    }
+
+    /// Notes that a partition of this core could not be opened.
+    pub fn set_offline(&self, key: PartitionKey, error: StorageError) {
+        self.offline.borrow_mut().insert(key, error);
+    }
+
+    /// Adds a partition.
+    pub fn insert(&self, partition: Rc<Partition>) {
+        self.partitions
+            .borrow_mut()
+            .insert(partition.key, partition);
+    }
+
+    /// Takes a partition out; parked requests find it gone.
+    pub fn remove(&self, key: &PartitionKey) -> Option<Rc<Partition>> {
+        self.offline.borrow_mut().remove(key);
+        let removed = self.partitions.borrow_mut().remove(key);
+        if let Some(partition) = &removed {
+            partition.mark_deleted();
+        }
+        removed
+    }
+
+    /// All partitions, in the order of their keys.
+    pub fn all(&self) -> Vec<Rc<Partition>> {
+        self.partitions.borrow().values().cloned().collect()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.partitions.borrow().len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.partitions.borrow().is_empty()
+    }
+}
