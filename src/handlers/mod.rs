@@ -1,0 +1,22 @@
+//! What the broker speaks: one file an API, one list of them all.
+//!
+//! A request goes the same way everywhere: validate, authorize, route, apply, answer. Failures
+//! belong to the smallest thing that failed: a partition, not the request.
+
+mod admin;
+mod api;
+mod api_versions;
+mod describe_cluster;
+mod describe_configs;
+mod fetch;
+mod fetch_answer;
+mod find_coordinator;
+mod groups;
+mod init_producer_id;
+mod list_offsets;
+mod metadata;
+mod offset_for_leader_epoch;
+mod operations;
+mod produce;
+
+pub use api::{Begun, Call, Handler, Request, RequestError, SUPPORTED, begin, open, supported};

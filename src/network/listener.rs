@@ -1,0 +1,71 @@
+//! Accepting connections and giving each to the core with the fewest.
+//!
+//! A listener is bound once, without SO_REUSEPORT: a second broker on the port must fail, and
+//! hashing would be lumpy for a few heavy connections.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use futures_util::future::{Either, select};
+use protocol::ListenerKind;
+use shards::TaskClass;
+use shards::io::{AcceptedSocket, TcpListener};
+use tracing::{debug, warn};
+
+use super::connection;
+use crate::shard::{Caller, Shard};
+
+/// How long accepting rests after the system refused a connection (no descriptors, no memory).
+const REST_AFTER_FAILURE: Duration = Duration::from_millis(100);
+
+/// Accepts until the broker stops.
+pub async fn accept(shard: Rc<Shard>, listener: TcpListener, index: usize, kind: ListenerKind) {
+    loop {
+        let next = std::pin::pin!(listener.accept());
+        let stop = std::pin::pin!(shard.stopping.wait());
+        match select(next, stop).await {
+            Either::Right(_) => return,
+            Either::Left((Ok(socket), _)) => hand_over(&shard, socket, index, kind),
+            Either::Left((Err(error), _)) => {
+                warn!(listener = %listener.local_addr(), %error, "cannot accept a connection");
+                shard.core.sleep(REST_AFTER_FAILURE).await;
+            }
+        }
+    }
+}
+
+fn hand_over(shard: &Rc<Shard>, socket: AcceptedSocket, index: usize, kind: ListenerKind) {
+    let home = shard.core.id();
+    let core = shard.door.enter();
+    shard
+        .mesh()
+        .post(core, TaskClass::Network, move |shard: &Rc<Shard>| {
+            let shard = shard.clone();
+            async move {
+                adopt(&shard, socket, index, kind).await;
+                shard
+                    .mesh()
+                    .post(home, TaskClass::Network, move |shard: &Rc<Shard>| {
+                        shard.door.leave(core);
+                        std::future::ready(())
+                    });
+            }
+        });
+}
+
+/// Serves a connection on this core until it ends.
+async fn adopt(shard: &Rc<Shard>, socket: AcceptedSocket, index: usize, kind: ListenerKind) {
+    let peer = socket.peer_addr();
+    let stream = match socket.attach(&shard.core) {
+        Ok(stream) => stream,
+        Err(error) => {
+            debug!(%peer, %error, "a connection ended before it was served");
+            return;
+        }
+    };
+    shard.metrics.connections_accepted.add(1);
+    let caller = Rc::new(Caller::new(peer, index, kind, shard.core.now()));
+    let number = shard.connections.add(stream.clone(), caller.clone());
+    connection::serve(shard.clone(), stream, caller).await;
+    shard.connections.remove(number);
+}

@@ -1,0 +1,210 @@
+//! The answers of one connection, in request order, whatever order they become ready in.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use shards::sync::{Event, Permit};
+
+use crate::outgoing::Answer;
+
+struct Slot {
+    answer: Option<Answer>,
+    /// The request's memory, given back when its answer has left.
+    _permit: Permit,
+}
+
+/// The queue between the handlers and the writer of a connection.
+#[derive(Default)]
+pub struct Outbox {
+    slots: RefCell<VecDeque<Slot>>,
+    /// Number of the slot at the front.
+    front: Cell<u64>,
+    unanswered: Cell<usize>,
+    closed: Cell<bool>,
+    changed: Event,
+}
+
+/// A place in the order, to be filled once.
+pub struct Place {
+    outbox: Rc<Outbox>,
+    number: u64,
+    filled: bool,
+}
+
+impl Outbox {
+    /// Takes the next place in the order; `permit` is held until the answer has left.
+    pub fn place(self: &Rc<Self>, permit: Permit) -> Place {
+        let mut slots = self.slots.borrow_mut();
+        let number = self.front.get() + slots.len() as u64;
+        slots.push_back(Slot {
+            answer: None,
+            _permit: permit,
+        });
+        self.unanswered.set(self.unanswered.get() + 1);
+        Place {
+            outbox: self.clone(),
+            number,
+            filled: false,
+        }
+    }
+
+    /// Requests begun and not yet answered.
+    pub fn unanswered(&self) -> usize {
+        self.unanswered.get()
+    }
+
+    /// Requests whose answers have not left yet.
+    pub fn pending(&self) -> usize {
+        self.slots.borrow().len()
+    }
+
+    /// No further requests come: the writer ends after what is queued.
+    pub fn close(&self) {
+        self.closed.set(true);
+        self.changed.notify_all();
+    }
+
+    /// Drops everything queued, for a connection whose socket is gone.
+    pub fn abandon(&self) {
+        self.closed.set(true);
+        let dropped = std::mem::take(&mut *self.slots.borrow_mut());
+        self.front.set(self.front.get() + dropped.len() as u64);
+        self.changed.notify_all();
+    }
+
+    /// Waits until at most `count` requests are unanswered, or the connection is closed.
+    pub async fn at_most_unanswered(&self, count: usize) {
+        while self.unanswered.get() > count && !self.closed.get() {
+            self.changed.wait().await;
+        }
+    }
+
+    /// Waits until fewer than `limit` answers are queued, or the connection is closed.
+    pub async fn room(&self, limit: usize) {
+        while self.slots.borrow().len() >= limit && !self.closed.get() {
+            self.changed.wait().await;
+        }
+    }
+
+    /// The answers that are ready at the front; empty when the outbox is closed and done.
+    pub async fn ready(&self) -> Vec<Answer> {
+        loop {
+            let answers = self.take_ready();
+            if !answers.is_empty() || (self.closed.get() && self.slots.borrow().is_empty()) {
+                return answers;
+            }
+            self.changed.wait().await;
+        }
+    }
+
+    fn take_ready(&self) -> Vec<Answer> {
+        let mut slots = self.slots.borrow_mut();
+        let mut answers = Vec::new();
+        while slots.front().is_some_and(|slot| slot.answer.is_some()) {
+            answers.extend(slots.pop_front().and_then(|slot| slot.answer));
+            self.front.set(self.front.get() + 1);
+        }
+        if !answers.is_empty() {
+            self.changed.notify_all();
+        }
+        answers
+    }
+
+    fn fill(&self, number: u64, answer: Answer) {
+        self.unanswered.set(self.unanswered.get() - 1);
+        let index = number
+            .checked_sub(self.front.get())
+            .and_then(|i| usize::try_from(i).ok());
+        if let Some(index) = index
+            && let Some(slot) = self.slots.borrow_mut().get_mut(index)
+        {
+            slot.answer = Some(answer);
+        }
+        self.changed.notify_all();
+    }
+}
+
+impl Place {
+    /// Fills the place.
+    pub fn fill(mut self, answer: Answer) {
+        self.filled = true;
+        self.outbox.fill(self.number, answer);
+    }
+}
+
+impl Drop for Place {
+    /// A handler that ended without an answer closes the connection instead of stalling it.
+    fn drop(&mut self) {
+        if !self.filled {
+            self.outbox.fill(self.number, Answer::Close);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use shards::sync::ByteBudget;
+
+    use crate::outgoing::{Outgoing, Part};
+
+    fn numbered(number: u8) -> Answer {
+        Answer::Send(Outgoing::new(vec![Part::Memory(Bytes::from(
+            vec![number; usize::from(number)],
+        ))]))
+    }
+
+    fn sizes(answers: &[Answer]) -> Vec<usize> {
+        answers
+            .iter()
+            .map(|answer| match answer {
+                Answer::Send(outgoing) => outgoing.len(),
+                Answer::Nothing => 0,
+                Answer::Close => usize::MAX,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn answers_leave_in_request_order() {
+        let budget = ByteBudget::new(100);
+        let outbox = Rc::new(Outbox::default());
+        let permit = || budget.try_reserve(1).unwrap();
+        let places = [
+            outbox.place(permit()),
+            outbox.place(permit()),
+            outbox.place(permit()),
+        ];
+        let [first, second, third] = places;
+        second.fill(numbered(2));
+        assert!(outbox.take_ready().is_empty());
+        first.fill(numbered(1));
+        assert_eq!(sizes(&outbox.take_ready()), [1, 2]);
+        assert_eq!(outbox.unanswered(), 1);
+        third.fill(numbered(3));
+        assert_eq!(sizes(&outbox.take_ready()), [3]);
+        assert_eq!(outbox.pending(), 0);
+        assert_eq!(budget.in_use(), 0, "memory is given back with the answer");
+    }
+
+    #[test]
+    fn a_lost_handler_closes_the_connection() {
+        let budget = ByteBudget::new(100);
+        let outbox = Rc::new(Outbox::default());
+        drop(outbox.place(budget.try_reserve(1).unwrap()));
+        assert_eq!(sizes(&outbox.take_ready()), [usize::MAX]);
+    }
+
+    #[test]
+    fn an_answer_after_the_end_is_dropped() {
+        let budget = ByteBudget::new(100);
+        let outbox = Rc::new(Outbox::default());
+        let late = outbox.place(budget.try_reserve(1).unwrap());
+        outbox.abandon();
+        late.fill(numbered(1));
+        assert!(outbox.take_ready().is_empty());
+        assert_eq!(outbox.unanswered(), 0);
+    }
+}

@@ -1,0 +1,231 @@
+//! From an empty process to a broker that serves, on core 0: directories, metadata, partitions,
+//! listeners; then it waits for the signal to stop.
+
+use std::rc::Rc;
+use std::sync::mpsc::Sender;
+use std::time::Instant;
+
+use protocol::Uuid;
+use shards::TaskClass;
+use shards::io::dir;
+use shards::signals;
+use tracing::{info, warn};
+
+use super::hosting::Hosting;
+use super::inventory::{self, LogDirectory};
+use super::listeners::Bound;
+use super::metadata_log::MetadataLogFile;
+use super::registration::registration;
+use super::{Common, ServeError, checkpoints, stop};
+use crate::controller::{Controller, ControllerOptions, ControllerSettings, SnapshotRules};
+use crate::network;
+use crate::shard::Shard;
+
+/// What `storage format` leaves in the metadata directory.
+const BOOTSTRAP_FILE: &str = "bootstrap.checkpoint";
+/// Largest of these that is read.
+const BOOTSTRAP_BYTES_MAX: usize = 16 << 20;
+
+/// Runs the broker from core 0 until it is asked to stop; a failed start is left in `failure`.
+pub async fn run(
+    shard: Rc<Shard>,
+    common: Common,
+    listeners: Vec<Bound>,
+    failure: Sender<ServeError>,
+    began: Instant,
+) {
+    match start(&shard, &common, listeners, began).await {
+        Ok(running) => {
+            wait_for_signal(&shard).await;
+            stop::run(&shard, running).await;
+        }
+        Err(error) => {
+            // The receiver waits for the cores to end, so it is there.
+            drop(failure.send(error));
+        }
+    }
+    for core in shard.cores() {
+        shard
+            .mesh()
+            .post(core, TaskClass::Network, |shard: &Rc<Shard>| {
+                shard.released.raise();
+                std::future::ready(())
+            });
+    }
+}
+
+/// What has to be stopped in order.
+pub struct Running {
+    /// Keeps partitions in step with the metadata.
+    pub hosting: Rc<Hosting>,
+    /// The controller of this node.
+    pub controller: Rc<Controller>,
+    /// The log it writes.
+    pub metadata_log: Rc<MetadataLogFile>,
+}
+
+async fn start(
+    shard: &Rc<Shard>,
+    common: &Common,
+    listeners: Vec<Bound>,
+    began: Instant,
+) -> Result<Running, ServeError> {
+    let mut directories = open_directories(shard, common).await?;
+    let log = MetadataLogFile::open(&shard.storage, &shard.config, &directories).await?;
+    let metadata_log = Rc::new(log);
+    let controller = start_controller(shard, &metadata_log, &directories).await?;
+    let image = controller.image();
+    let node = shard.config.node_id;
+    let held = inventory::settle(&shard.core, &mut directories, &image, node).await;
+    inventory::tell(&directories);
+    let hosting = Rc::new(Hosting::new(shard.clone(), directories).await);
+    let (partitions, offline) = hosting.open_first(image, held).await;
+    if offline > 0 {
+        warn!(
+            partitions,
+            offline, "some partitions are offline; the lines above say why"
+        );
+    }
+    let follower = hosting.clone();
+    controller.publish_to(move |image| {
+        let hosting = follower.clone();
+        Box::pin(async move { hosting.follow(image).await })
+    });
+    shard.set_controller(controller.clone());
+    open_doors(shard, listeners)?;
+    keep_house(shard, &hosting);
+    announce(shard, common, partitions, began);
+    Ok(Running {
+        hosting,
+        controller,
+        metadata_log,
+    })
+}
+
+/// Reads the metadata back, registers this node and leads its partitions.
+async fn start_controller(
+    shard: &Rc<Shard>,
+    log: &Rc<MetadataLogFile>,
+    directories: &[LogDirectory],
+) -> Result<Rc<Controller>, ServeError> {
+    let config = &shard.config;
+    let metadata_dir = &config.storage.metadata_log_dir;
+    let mut log_dirs: Vec<Uuid> = directories.iter().map(|directory| directory.id).collect();
+    log_dirs.sort();
+    let metadata_log = &config.metadata_log;
+    let bootstrap = metadata_dir.join(BOOTSTRAP_FILE);
+    let options = ControllerOptions {
+        settings: ControllerSettings {
+            node_id: config.node_id,
+            default_partitions: config.topics.partitions,
+            default_replication: config.topics.replication_factor,
+            delete_topics: config.topics.delete,
+            settings: config.settings.clone(),
+        },
+        node: registration(config, log_dirs),
+        directory_id: directories
+            .iter()
+            .find(|directory| directory.path == *metadata_dir)
+            .map_or(Uuid::ZERO, |directory| directory.id),
+        old_bootstrap: dir::read_file(&shard.core, &bootstrap, BOOTSTRAP_BYTES_MAX)
+            .await
+            .ok(),
+        snapshots: SnapshotRules {
+            after_bytes: metadata_log.snapshot_after_bytes,
+            after: metadata_log.snapshot_after,
+            retention_bytes: metadata_log.retention_bytes,
+            retention: metadata_log.retention,
+        },
+        free_bytes: Rc::new(|_| 0),
+    };
+    let controller = Controller::start(shard.core.clone(), log.clone(), options).await?;
+    for problem in controller.skipped_snapshots() {
+        warn!(%problem, "a metadata snapshot cannot be read; an older one serves");
+    }
+    Ok(controller)
+}
+
+/// Locks and reads the log directories. One that fails is left out, unless it is the only one.
+async fn open_directories(
+    shard: &Rc<Shard>,
+    common: &Common,
+) -> Result<Vec<LogDirectory>, ServeError> {
+    let mut open = Vec::new();
+    for path in &shard.config.storage.log_dirs {
+        if let Some(why) = common.directories.failed.get(path) {
+            warn!(directory = %path.display(), %why, "a log directory is offline");
+            continue;
+        }
+        let Some(id) = common.directories.usable.get(path) else {
+            continue;
+        };
+        open.push(LogDirectory::open(&shard.core, path, id.unwrap_or(Uuid::ZERO)).await?);
+    }
+    Ok(open)
+}
+
+/// Begins to accept on every listener.
+fn open_doors(shard: &Rc<Shard>, listeners: Vec<Bound>) -> Result<(), ServeError> {
+    for bound in listeners {
+        let address = bound.socket.local_addr();
+        let listener = bound
+            .socket
+            .attach(&shard.core)
+            .map_err(|source| ServeError::Listener {
+                endpoint: address.to_string(),
+                source,
+            })?;
+        let accept = network::accept(shard.clone(), listener, bound.index, bound.kind);
+        drop(shard.core.spawn(TaskClass::Network, "accept", accept));
+    }
+    Ok(())
+}
+
+/// The tasks that run for as long as the broker does.
+fn keep_house(shard: &Rc<Shard>, hosting: &Rc<Hosting>) {
+    let keep = checkpoints::keep(shard.clone(), hosting.clone());
+    drop(shard.core.spawn(TaskClass::Background, "checkpoints", keep));
+    for core in shard.cores() {
+        shard
+            .mesh()
+            .post(core, TaskClass::Background, |shard: &Rc<Shard>| {
+                network::close_idle(shard.clone())
+            });
+    }
+}
+
+async fn wait_for_signal(shard: &Rc<Shard>) {
+    match signals::termination(&shard.core).await {
+        Ok(signal) => info!(?signal, "stopping"),
+        Err(error) => warn!(%error, "cannot wait for signals; stopping"),
+    }
+}
+
+/// The lines that a person reads after the start.
+fn announce(shard: &Rc<Shard>, common: &Common, partitions: usize, began: Instant) {
+    let config = &shard.config;
+    let listeners: Vec<String> = config.listeners.iter().map(ToString::to_string).collect();
+    let directories: Vec<String> = config
+        .storage
+        .log_dirs
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    if let Some(reason) = &common.fallback_reason {
+        warn!("{reason}");
+    }
+    info!(
+        version = env!("CARGO_PKG_VERSION"), node = config.node_id,
+        cluster = %shard.cluster_id, "Ringmain, a broker for Kafka clients"
+    );
+    info!(listeners = %listeners.join(","), directories = %directories.join(","), partitions);
+    info!(shards = shard.core_count(), backend = ?common.backend, pinned = config.runtime.pin);
+    if let Some(first) = config.advertised_listeners.first() {
+        let host = first.host.as_deref().unwrap_or("localhost");
+        info!(
+            "try it: echo hello | kcat -P -b {host}:{} -t first",
+            first.port
+        );
+    }
+    info!(milliseconds = began.elapsed().as_millis() as u64, "ready");
+}

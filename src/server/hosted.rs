@@ -1,0 +1,214 @@
+//! Opening and closing the partitions that one core owns.
+
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use protocol::Str;
+use storage::{Log, OpenOptions, RecoveryReport, Shutdown, TopicPartition};
+use tracing::{error, info, warn};
+
+use crate::metadata::OFFSETS_TOPIC;
+use crate::replication::{Partition, PartitionKey, PartitionSettings};
+use crate::shard::Shard;
+
+/// Logs of one core that are opened at the same time.
+const OPENING: usize = 16;
+
+/// One partition to open on its owner core.
+#[derive(Clone, Debug)]
+pub struct OpenJob {
+    /// Key of the partition.
+    pub key: PartitionKey,
+    /// Name of the topic.
+    pub topic: Str,
+    /// The log directory that holds it, or will.
+    pub log_directory: PathBuf,
+    /// Epoch in which this broker leads it.
+    pub leader_epoch: i32,
+    /// Replicas by its metadata.
+    pub replica_count: u32,
+    /// Settings, shared by all partitions of the topic.
+    pub settings: Arc<PartitionSettings>,
+    /// How the directory was left.
+    pub shutdown: Shutdown,
+    /// From the checkpoint.
+    pub log_start_offset: i64,
+}
+
+/// Opens partitions on this core, some at a time. One that cannot be opened is offline, with the
+/// reason in the log; the others go on. Returns how many are offline.
+pub async fn open_all(shard: Rc<Shard>, jobs: Vec<OpenJob>) -> usize {
+    let mut offline = 0;
+    let mut waiting = jobs.into_iter();
+    let mut opening = FuturesUnordered::new();
+    loop {
+        while opening.len() < OPENING {
+            match waiting.next() {
+                Some(job) => opening.push(open(&shard, job)),
+                None => break,
+            }
+        }
+        match opening.next().await {
+            Some(true) => {}
+            Some(false) => offline += 1,
+            None => return offline,
+        }
+    }
+}
+
+async fn open(shard: &Rc<Shard>, job: OpenJob) -> bool {
+    let name = TopicPartition::new(&*job.topic, job.key.partition);
+    let options = OpenOptions {
+        partition: name.clone(),
+        topic_id: Some(job.key.topic_id),
+        config: Rc::new(job.settings.log.clone()),
+        shutdown: job.shutdown,
+        log_start_offset: job.log_start_offset,
+    };
+    let (log, report) = match Log::open(&shard.storage, &job.log_directory, options).await {
+        Ok(opened) => opened,
+        Err(failure) => {
+            error!(partition = %name, %failure, "a partition is offline");
+            shard.replicas.set_offline(job.key, failure);
+            return false;
+        }
+    };
+    tell(&name, &report);
+    log.assign_epoch(job.leader_epoch);
+    let settings = Rc::new(PartitionSettings::clone(&job.settings));
+    let partition = Rc::new(Partition::new(
+        job.key,
+        job.topic,
+        log,
+        job.leader_epoch,
+        settings,
+    ));
+    partition.set_replica_count(job.replica_count);
+    shard.replicas.insert(partition.clone());
+    if &*partition.topic == OFFSETS_TOPIC {
+        shard.lead_groups(&partition);
+    }
+    true
+}
+
+fn tell(name: &TopicPartition, report: &RecoveryReport) {
+    for cut in &report.truncations {
+        if cut.only_zeros {
+            continue;
+        }
+        warn!(
+            partition = %name, file = %cut.file.display(), at = cut.at, bytes = cut.bytes,
+            why = %cut.why, "cut the end of a segment that was not written whole"
+        );
+    }
+    if report.rebuilt_indexes > 0 && !report.created {
+        info!(partition = %name, indexes = report.rebuilt_indexes, "rebuilt missing or wrong indexes");
+    }
+}
+
+/// Deletes partitions whose topic is gone: they answer no more, and their directories are renamed
+/// and then removed.
+pub async fn delete_all(shard: Rc<Shard>, keys: Vec<PartitionKey>) {
+    for key in keys {
+        let Some(partition) = shard.replicas.remove(&key) else {
+            continue;
+        };
+        if &*partition.topic == OFFSETS_TOPIC {
+            shard.groups.resign(key.partition);
+        }
+        let core = shard.core.clone();
+        match partition.log.delete().await {
+            Ok(renamed) => {
+                let delay = partition.settings().log.file_delete_delay_ms;
+                let delay = std::time::Duration::from_millis(u64::try_from(delay).unwrap_or(0));
+                let remove = async move {
+                    core.sleep(delay).await;
+                    if let Err(failure) = storage::disk::remove_deleted(&core, &renamed).await {
+                        warn!(%failure, "a deleted partition could not be removed from disk");
+                    }
+                };
+                shard
+                    .core
+                    .spawn(shards::TaskClass::Background, "remove-deleted", remove);
+            }
+            Err(failure) => warn!(%failure, "a deleted partition could not be set aside"),
+        }
+    }
+}
+
+/// What a log says about itself when the broker stops.
+#[derive(Clone, Debug)]
+pub struct ClosedLog {
+    /// The partition.
+    pub partition: TopicPartition,
+    /// Its log directory.
+    pub log_directory: PathBuf,
+    /// Everything below is durable.
+    pub recovery_point: i64,
+    /// First offset.
+    pub log_start_offset: i64,
+    /// High watermark.
+    pub high_watermark: i64,
+    /// Whether the directory is as a clean stop must leave it.
+    pub clean: bool,
+}
+
+/// The state of every log of this core, as the checkpoints have it.
+pub fn describe_all(shard: &Shard) -> Vec<ClosedLog> {
+    shard
+        .replicas
+        .all()
+        .iter()
+        .map(|partition| describe(partition, true))
+        .collect()
+}
+
+/// Leaves every log of this core as a clean stop must.
+pub async fn close_all(shard: Rc<Shard>) -> Vec<ClosedLog> {
+    shard.groups.resign_all();
+    let mut closing = FuturesUnordered::new();
+    let mut waiting = shard.replicas.all().into_iter();
+    let mut closed = Vec::with_capacity(waiting.len());
+    loop {
+        while closing.len() < OPENING {
+            match waiting.next() {
+                Some(partition) => closing.push(close(partition)),
+                None => break,
+            }
+        }
+        match closing.next().await {
+            Some(log) => closed.push(log),
+            None => return closed,
+        }
+    }
+}
+
+async fn close(partition: Rc<Partition>) -> ClosedLog {
+    let clean = match partition.log.close().await {
+        Ok(()) => true,
+        Err(failure) => {
+            error!(%failure, "a log could not be closed cleanly; it is recovered at the next start");
+            false
+        }
+    };
+    describe(&partition, clean)
+}
+
+fn describe(partition: &Partition, clean: bool) -> ClosedLog {
+    let log = &partition.log;
+    ClosedLog {
+        partition: log.partition().clone(),
+        log_directory: log
+            .directory()
+            .parent()
+            .map(PathBuf::from)
+            .unwrap_or_default(),
+        recovery_point: log.recovery_point(),
+        log_start_offset: log.log_start_offset(),
+        high_watermark: partition.high_watermark(),
+        clean,
+    }
+}

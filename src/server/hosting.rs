@@ -1,0 +1,309 @@
+//! Following the metadata: partitions that appear are opened on their core, those that go are
+//! deleted, and only then do requests see the new cluster.
+//!
+//! A change is shown to no core before every core is ready for it. So whoever is told that a topic
+//! exists can use it at once, over any connection.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+use protocol::{Str, Uuid};
+use shards::io::dir;
+use shards::{CoreId, TaskClass};
+use storage::Shutdown;
+use tracing::{info, warn};
+
+use super::hosted::{self, OpenJob};
+use super::inventory::LogDirectory;
+use crate::config::{BrokerConfig, TopicConfig};
+use crate::metadata::{Image, PLACEMENT_FILE, PartitionChange, Placement, changed_partitions};
+use crate::replication::{BrokerLimits, PartitionKey, PartitionSettings};
+use crate::shard::{ClusterView, Shard};
+
+/// Bytes of the placement file that are read back; 100,000 partitions take a tenth.
+const PLACEMENT_BYTES_MAX: usize = 64 << 20;
+/// What one compressed batch may unpack to while it is checked.
+const DECOMPRESSED_BATCH_MAX: usize = 1 << 30;
+/// Idempotent producers remembered in one partition.
+const PRODUCERS_MAX: usize = 100_000;
+
+/// Lives on core 0 and keeps all cores in step with the metadata.
+pub struct Hosting {
+    shard: Rc<Shard>,
+    directories: Vec<LogDirectory>,
+    placement: RefCell<Placement>,
+    placement_path: PathBuf,
+    placement_dirty: Cell<bool>,
+}
+
+/// The work that a change means for one core.
+#[derive(Default)]
+struct CoreWork {
+    open: Vec<OpenJob>,
+    delete: Vec<PartitionKey>,
+    lead: Vec<(PartitionKey, i32)>,
+}
+
+impl Hosting {
+    /// Reads the placement of the last run, if there is a sound one.
+    pub async fn new(shard: Rc<Shard>, directories: Vec<LogDirectory>) -> Self {
+        let path = shard.config.storage.metadata_log_dir.join(PLACEMENT_FILE);
+        let stored = dir::read_file(&shard.core, &path, PLACEMENT_BYTES_MAX).await;
+        let placement = match stored.map(|bytes| Placement::decode(&bytes)) {
+            Ok(Ok(placement)) => placement.for_cores(shard.core_count()),
+            Ok(Err(problem)) => {
+                warn!(file = %path.display(), %problem, "placing all partitions anew");
+                Placement::new(shard.core_count())
+            }
+            Err(_) => Placement::new(shard.core_count()),
+        };
+        Hosting {
+            shard,
+            directories,
+            placement: RefCell::new(placement),
+            placement_path: path,
+            placement_dirty: Cell::new(false),
+        }
+    }
+
+    /// The log directories.
+    pub fn directories(&self) -> &[LogDirectory] {
+        &self.directories
+    }
+
+    /// Opens every partition of the first image, on all cores at once. Returns how many there are,
+    /// and how many are offline.
+    pub async fn open_first(
+        &self,
+        image: Arc<Image>,
+        held: BTreeMap<PartitionKey, usize>,
+    ) -> (usize, usize) {
+        let node = self.shard.config.node_id;
+        if self.placement.borrow_mut().reconcile(&image, node) {
+            self.placement_dirty.set(true);
+        }
+        let mut work: BTreeMap<CoreId, Vec<OpenJob>> = BTreeMap::new();
+        let mut count = 0;
+        for topic in image.topics() {
+            let settings = Arc::new(self.settings_of(&image, &topic.name));
+            for (index, partition) in topic.partitions.iter() {
+                let key = PartitionKey {
+                    topic_id: topic.id,
+                    partition: index,
+                };
+                let Some(core) = self.placement.borrow().core_of(topic.id, index) else {
+                    continue;
+                };
+                let assigned = partition.directory_of(node);
+                let mut job = OpenJob {
+                    key,
+                    topic: topic.name.clone(),
+                    log_directory: PathBuf::new(),
+                    leader_epoch: partition.leader_epoch,
+                    replica_count: u32::try_from(partition.replicas.len()).unwrap_or(u32::MAX),
+                    settings: settings.clone(),
+                    shutdown: Shutdown::Clean,
+                    log_start_offset: 0,
+                };
+                let directory = held.get(&key).map(|index| &self.directories[*index]);
+                let Some(directory) = directory.or_else(|| self.directory(assigned)) else {
+                    continue;
+                };
+                directory.place(&mut job);
+                work.entry(CoreId(core)).or_default().push(job);
+                count += 1;
+            }
+        }
+        let opened = work.into_iter().map(|(core, jobs)| {
+            let open = move |shard: &Rc<Shard>| hosted::open_all(shard.clone(), jobs);
+            self.shard.mesh().call(core, TaskClass::Background, open)
+        });
+        let offline = join_all(opened).await.into_iter().sum();
+        self.show(image).await;
+        (count, offline)
+    }
+
+    /// Follows a newer image; returns when every core serves it.
+    pub async fn follow(&self, image: Arc<Image>) {
+        let old = self.shard.image();
+        let node = self.shard.config.node_id;
+        let changes = changed_partitions(&old, &image);
+        let owners_before = self.placement.borrow().clone();
+        if self.placement.borrow_mut().follow(&changes, node) {
+            self.placement_dirty.set(true);
+        }
+        let mut work: BTreeMap<CoreId, CoreWork> = BTreeMap::new();
+        let mut settings: BTreeMap<Uuid, Arc<PartitionSettings>> = BTreeMap::new();
+        let mut gone: BTreeMap<Uuid, Str> = BTreeMap::new();
+        for change in &changes {
+            let key = PartitionKey {
+                topic_id: change.topic,
+                partition: change.index,
+            };
+            let before = owners_before
+                .core_of(change.topic, change.index)
+                .map(CoreId);
+            let after = self
+                .placement
+                .borrow()
+                .core_of(change.topic, change.index)
+                .map(CoreId);
+            match (change.new, before, after) {
+                (Some(partition), Some(owner), Some(_)) => {
+                    work.entry(owner)
+                        .or_default()
+                        .lead
+                        .push((key, partition.leader_epoch));
+                }
+                (Some(_), None, Some(owner)) => {
+                    let shared = settings
+                        .entry(change.topic)
+                        .or_insert_with(|| Arc::new(self.settings_of(&image, change.name)));
+                    let job = self.job(change, shared.clone());
+                    work.entry(owner).or_default().open.extend(job);
+                }
+                (_, Some(owner), None) => work.entry(owner).or_default().delete.push(key),
+                (_, None, None) | (None, _, Some(_)) => {}
+            }
+            if image.topic(change.topic).is_none() {
+                gone.insert(change.topic, change.name.clone());
+            }
+        }
+        let prepared = work.into_iter().map(|(core, work)| {
+            self.shard
+                .mesh()
+                .call(core, TaskClass::Background, move |shard: &Rc<Shard>| {
+                    prepare(shard.clone(), work)
+                })
+        });
+        join_all(prepared).await;
+        self.show(image).await;
+        if !gone.is_empty() {
+            self.forget_offsets(gone.into_iter().collect());
+        }
+    }
+
+    fn job(
+        &self,
+        change: &PartitionChange<'_>,
+        settings: Arc<PartitionSettings>,
+    ) -> Option<OpenJob> {
+        let partition = change.new?;
+        let directory = self.directory(partition.directory_of(self.shard.config.node_id))?;
+        Some(OpenJob {
+            key: PartitionKey {
+                topic_id: change.topic,
+                partition: change.index,
+            },
+            topic: change.name.clone(),
+            log_directory: directory.path.clone(),
+            leader_epoch: partition.leader_epoch,
+            replica_count: u32::try_from(partition.replicas.len()).unwrap_or(u32::MAX),
+            settings,
+            shutdown: Shutdown::Clean,
+            log_start_offset: 0,
+        })
+    }
+
+    /// The directory that the metadata names, or the first where it names none of ours.
+    fn directory(&self, assigned: Option<Uuid>) -> Option<&LogDirectory> {
+        let named = self
+            .directories
+            .iter()
+            .find(|directory| Some(directory.id) == assigned);
+        named.or(self.directories.first())
+    }
+
+    fn settings_of(&self, image: &Image, topic: &str) -> PartitionSettings {
+        let config = topic_config(&self.shard.config, image, topic);
+        PartitionSettings::new(&config, broker_limits(&self.shard.config))
+    }
+
+    /// Lets every core see the image and the placement that belongs to it.
+    async fn show(&self, image: Arc<Image>) {
+        let placement = Arc::new(self.placement.borrow().clone());
+        let view = Arc::new(ClusterView { image, placement });
+        let shown = self.shard.cores().map(|core| {
+            let view = view.clone();
+            self.shard
+                .mesh()
+                .call(core, TaskClass::Network, move |shard: &Rc<Shard>| {
+                    shard.show(view);
+                    std::future::ready(())
+                })
+        });
+        join_all(shown).await;
+    }
+
+    /// Offsets of topics that are gone go with them.
+    fn forget_offsets(&self, topics: Vec<(Uuid, Str)>) {
+        info!(topics = topics.len(), "topics deleted");
+        for core in self.shard.cores() {
+            let topics = topics.clone();
+            self.shard
+                .mesh()
+                .post(core, TaskClass::Background, move |shard: &Rc<Shard>| {
+                    shard.groups.topics_deleted(&topics);
+                    std::future::ready(())
+                });
+        }
+    }
+
+    /// Writes the placement if it changed. Losing it costs balance, not data.
+    pub async fn save_placement(&self) {
+        if !self.placement_dirty.replace(false) {
+            return;
+        }
+        let encoded = self.placement.borrow().encode();
+        let written = match encoded {
+            Ok(bytes) => {
+                let contents = Bytes::from(bytes);
+                dir::write_file_atomic(&self.shard.core, &self.placement_path, contents)
+                    .await
+                    .map_err(|error| error.to_string())
+            }
+            Err(problem) => Err(problem.to_string()),
+        };
+        if let Err(problem) = written {
+            self.placement_dirty.set(true);
+            warn!(file = %self.placement_path.display(), %problem, "cannot save the placement");
+        }
+    }
+}
+
+/// Does the work of one change on one core.
+async fn prepare(shard: Rc<Shard>, work: CoreWork) {
+    for (key, leader_epoch) in work.lead {
+        if let Some(partition) = shard.replicas.get(&key) {
+            partition.lead(leader_epoch);
+        }
+    }
+    hosted::delete_all(shard.clone(), work.delete).await;
+    hosted::open_all(shard, work.open).await;
+}
+
+/// The configuration of a topic: its own settings over the broker's.
+pub fn topic_config(config: &BrokerConfig, image: &Image, topic: &str) -> TopicConfig {
+    let overrides = match image.configs.topic(topic) {
+        Some(values) => values
+            .iter()
+            .map(|(key, value)| (key.as_str(), value.as_str()))
+            .collect(),
+        None => return config.topic_defaults.clone(),
+    };
+    TopicConfig::new(&config.settings, &overrides)
+}
+
+fn broker_limits(config: &BrokerConfig) -> BrokerLimits {
+    let expiration = config.producer_ids.expiration.as_millis();
+    BrokerLimits {
+        producer_id_expiration_ms: i64::try_from(expiration).unwrap_or(i64::MAX),
+        max_producers: PRODUCERS_MAX,
+        max_decompressed: DECOMPRESSED_BATCH_MAX,
+    }
+}

@@ -1,0 +1,203 @@
+//! What the log directories hold when the broker starts: partitions, checkpoints, clean markers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use protocol::Uuid;
+use shards::io::dir::FileLock;
+use shards::{Core, TaskClass};
+use storage::disk::{self, Checkpoint};
+use storage::{DirectoryKind, Shutdown, StorageError, TopicPartition};
+use tracing::{info, warn};
+
+use super::hosted::OpenJob;
+use crate::metadata::Image;
+use crate::replication::PartitionKey;
+
+/// The partition of the metadata log: it lies in a log directory and is no topic.
+pub const METADATA_PARTITION: &str = "__cluster_metadata-0";
+
+/// One usable log directory.
+pub struct LogDirectory {
+    /// Where it is.
+    pub path: PathBuf,
+    /// `directory.id`.
+    pub id: Uuid,
+    /// Whether the broker before stopped cleanly.
+    pub clean: bool,
+    recovery_points: BTreeMap<TopicPartition, i64>,
+    log_starts: BTreeMap<TopicPartition, i64>,
+    partitions: BTreeMap<TopicPartition, Option<Uuid>>,
+    /// Kept until the process ends: nobody else may use the directory.
+    _lock: FileLock,
+}
+
+impl LogDirectory {
+    /// Locks a directory and reads what a start needs to know.
+    ///
+    /// # Errors
+    /// The lock is held by another broker, or the directory cannot be read.
+    pub async fn open(core: &Core, path: &Path, id: Uuid) -> Result<Self, StorageError> {
+        let lock = disk::lock(core, path).await?;
+        let clean = disk::read_clean_marker(core, path).await?.is_some();
+        // From here on a crash has to be recovered from.
+        disk::remove_clean_marker(core, path).await?;
+        let recovery_points = read(core, path, Checkpoint::RecoveryPoint).await;
+        let log_starts = read(core, path, Checkpoint::LogStartOffset).await;
+        let mut partitions = BTreeMap::new();
+        for found in disk::list(core, path).await? {
+            match found.kind {
+                DirectoryKind::Partition(name) => {
+                    if name.directory_name() != METADATA_PARTITION {
+                        let topic = disk::read_topic_id(core, &found.path).await;
+                        partitions.insert(
+                            name,
+                            topic.unwrap_or_else(|failure| {
+                                warn!(%failure, "a partition directory does not say whose it is");
+                                None
+                            }),
+                        );
+                    }
+                }
+                DirectoryKind::Deleted => remove_later(core, found.path),
+                DirectoryKind::Stray | DirectoryKind::Future(_) | DirectoryKind::Other => {}
+            }
+        }
+        Ok(LogDirectory {
+            path: path.to_path_buf(),
+            id,
+            clean,
+            recovery_points,
+            log_starts,
+            partitions,
+            _lock: lock,
+        })
+    }
+
+    /// Partition directories found.
+    pub fn partition_count(&self) -> usize {
+        self.partitions.len()
+    }
+
+    /// How a partition of this directory is to be opened.
+    fn shutdown(&self, name: &TopicPartition) -> Shutdown {
+        match self.clean {
+            true => Shutdown::Clean,
+            false => Shutdown::Unclean {
+                recovery_point: self.recovery_points.get(name).copied().unwrap_or(0),
+            },
+        }
+    }
+
+    /// Completes a job for a partition that this directory holds, or will hold.
+    pub fn place(&self, job: &mut OpenJob) {
+        let name = TopicPartition::new(&*job.topic, job.key.partition);
+        job.log_directory = self.path.clone();
+        job.shutdown = self.shutdown(&name);
+        job.log_start_offset = self.log_starts.get(&name).copied().unwrap_or(0);
+    }
+}
+
+/// A checkpoint that cannot be read costs a longer recovery, not the start.
+async fn read(core: &Core, path: &Path, kind: Checkpoint) -> BTreeMap<TopicPartition, i64> {
+    match disk::read_checkpoint(core, path, kind).await {
+        Ok(entries) => entries.into_iter().collect(),
+        Err(failure) => {
+            warn!(%failure, "a checkpoint cannot be read; recovery starts from the beginning");
+            BTreeMap::new()
+        }
+    }
+}
+
+fn remove_later(core: &Core, path: PathBuf) {
+    let task = {
+        let core = core.clone();
+        async move {
+            if let Err(failure) = disk::remove_deleted(&core, &path).await {
+                warn!(%failure, "a deleted partition could not be removed from disk");
+            }
+        }
+    };
+    drop(core.spawn(TaskClass::Background, "remove-deleted", task));
+}
+
+/// Which directory holds each partition of the image; directories of partitions that the metadata
+/// does not know are set aside as `-stray`, never deleted.
+pub async fn settle(
+    core: &Core,
+    directories: &mut [LogDirectory],
+    image: &Image,
+    node: i32,
+) -> BTreeMap<PartitionKey, usize> {
+    let mut held: BTreeMap<PartitionKey, usize> = BTreeMap::new();
+    let mut strays: BTreeSet<(usize, TopicPartition)> = BTreeSet::new();
+    for (index, directory) in directories.iter().enumerate() {
+        for (name, topic_id) in &directory.partitions {
+            let key = known(image, node, name, *topic_id);
+            let Some(key) = key else {
+                strays.insert((index, name.clone()));
+                continue;
+            };
+            let assigned = image
+                .partition(key.topic_id, key.partition)
+                .and_then(|partition| partition.directory_of(node));
+            match held.get(&key).copied() {
+                None => {
+                    held.insert(key, index);
+                }
+                // Two directories claim one partition: the one that the metadata names has it.
+                Some(_) if assigned == Some(directory.id) => {
+                    let other = held.insert(key, index);
+                    strays.extend(other.map(|other| (other, name.clone())));
+                }
+                Some(_) => {
+                    strays.insert((index, name.clone()));
+                }
+            }
+        }
+    }
+    for (index, name) in strays {
+        let directory = &mut directories[index];
+        directory.partitions.remove(&name);
+        set_aside(core, &directory.path, &name).await;
+    }
+    held
+}
+
+fn known(
+    image: &Image,
+    node: i32,
+    name: &TopicPartition,
+    topic_id: Option<Uuid>,
+) -> Option<PartitionKey> {
+    let by_name = image.topic_id(&name.topic)?;
+    if topic_id.is_some_and(|id| id != by_name) {
+        return None;
+    }
+    let partition = image.partition(by_name, name.partition)?;
+    partition.replicas.contains(&node).then_some(PartitionKey {
+        topic_id: by_name,
+        partition: name.partition,
+    })
+}
+
+async fn set_aside(core: &Core, directory: &Path, name: &TopicPartition) {
+    match disk::set_stray(core, directory, name).await {
+        Ok(renamed) => warn!(
+            partition = %name, directory = %renamed.display(),
+            "the metadata does not know this partition; it was set aside: move it out of the log \
+             directory once you know that nobody needs it"
+        ),
+        Err(failure) => warn!(partition = %name, %failure, "a stray partition cannot be set aside"),
+    }
+}
+
+/// Tells what was found, in one line.
+pub fn tell(directories: &[LogDirectory]) {
+    for directory in directories {
+        info!(
+            directory = %directory.path.display(), partitions = directory.partition_count(),
+            clean = directory.clean, "log directory"
+        );
+    }
+}

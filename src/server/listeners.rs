@@ -1,0 +1,71 @@
+//! Binding the configured listeners before anything else is started, so that a port in use stops
+//! the start at once.
+
+use std::io;
+
+use protocol::ListenerKind;
+use shards::io::BoundListener;
+
+use super::ServeError;
+use crate::config::{BrokerConfig, Endpoint};
+
+/// A bound listener, and what it is for.
+pub struct Bound {
+    /// The socket.
+    pub socket: BoundListener,
+    /// Index in the broker's or the controller's list of listeners.
+    pub index: usize,
+    /// For clients or for the quorum.
+    pub kind: ListenerKind,
+}
+
+/// Binds every listener of the configuration.
+///
+/// # Errors
+/// An address that cannot be bound, with the reason.
+pub fn bind(config: &BrokerConfig) -> Result<Vec<Bound>, ServeError> {
+    let mut bound = Vec::new();
+    for (index, endpoint) in config.listeners.iter().enumerate() {
+        bind_endpoint(endpoint, index, ListenerKind::Broker, &mut bound)?;
+    }
+    for (index, endpoint) in config.controller_listeners.iter().enumerate() {
+        bind_endpoint(endpoint, index, ListenerKind::Controller, &mut bound)?;
+    }
+    Ok(bound)
+}
+
+fn bind_endpoint(
+    endpoint: &Endpoint,
+    index: usize,
+    kind: ListenerKind,
+    bound: &mut Vec<Bound>,
+) -> Result<(), ServeError> {
+    let problem = |source| ServeError::Listener {
+        endpoint: endpoint.to_string(),
+        source,
+    };
+    for address in endpoint.bind_addresses().map_err(problem)? {
+        let mut result = BoundListener::bind(address.address);
+        if let (Err(error), Some(fallback)) = (&result, address.fallback)
+            && is_unsupported(error)
+        {
+            result = BoundListener::bind(fallback);
+        }
+        match result {
+            Ok(socket) => bound.push(Bound {
+                socket,
+                index,
+                kind,
+            }),
+            Err(error) if !address.required && is_unsupported(&error) => {}
+            Err(error) => return Err(problem(error)),
+        }
+    }
+    Ok(())
+}
+
+/// The machine does not have this kind of address.
+fn is_unsupported(error: &io::Error) -> bool {
+    const EAFNOSUPPORT: i32 = 97;
+    error.raw_os_error() == Some(EAFNOSUPPORT) || error.kind() == io::ErrorKind::AddrNotAvailable
+}
