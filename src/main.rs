@@ -9,7 +9,9 @@ use broker::config::{BrokerConfig, Settings, single_node};
 use protocol::Uuid;
 
 fn main() -> ExitCode {
-    let level = std::env::var("RINGMAIN_LOG").ok().and_then(|level| level.parse().ok());
+    let level = std::env::var("RINGMAIN_LOG")
+        .ok()
+        .and_then(|level| level.parse().ok());
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_max_level(level.unwrap_or(tracing::Level::INFO))
