@@ -36,6 +36,9 @@ pub struct Bench {
     /// Appends that wait for `write_next` or `fail_next`.
     pub held: std::collections::VecDeque<(Sequence, Vec<Record>)>,
     pub hold: bool,
+    pub client_id: &'static str,
+    /// What new member ids are made of, in the place of the token.
+    pub random: Option<[u8; 16]>,
     timers: BTreeMap<TimerKey, i64>,
     next_token: u64,
 }
@@ -63,6 +66,8 @@ impl Bench {
             answers: BTreeMap::new(),
             held: Default::default(),
             hold: false,
+            client_id: "client",
+            random: None,
             timers: BTreeMap::new(),
             next_token: 0,
         };
@@ -130,9 +135,11 @@ impl Bench {
         let context = RequestContext {
             token,
             api_version,
-            client_id: text("client"),
+            client_id: text(self.client_id),
             client_host: text("/127.0.0.1"),
-            random: u128::from(self.next_token).to_be_bytes(),
+            random: self
+                .random
+                .unwrap_or(u128::from(self.next_token).to_be_bytes()),
         };
         self.event(Event::Request(context, Box::new(request)));
         token

@@ -2,6 +2,7 @@
 //! records and answers. No thread, no sleep; half an hour takes a millisecond.
 
 mod admin;
+mod apache;
 mod churn;
 mod expiry;
 pub(super) mod harness;
