@@ -165,7 +165,9 @@ impl BatchBuilder {
     /// # Errors
     /// `Offset` if it is not above the one before, or more than 2^31 - 1 above the base offset.
     pub fn append_record(&mut self, record: &Record) -> Result<(), BuildError> {
-        let last = self.base_offset + i64::from(self.last_offset_delta);
+        let last = self
+            .base_offset
+            .wrapping_add(i64::from(self.last_offset_delta));
         let delta = i32::try_from(record.offset.wrapping_sub(self.base_offset))
             .ok()
             .filter(|delta| *delta > self.last_offset_delta)

@@ -107,6 +107,23 @@ mod tests {
     }
 
     #[test]
+    fn a_search_that_stops_early_leaves_nothing_behind_for_the_next() {
+        let mut scratch = Scratch::default();
+        for compression in Compression::ALL {
+            let mut builder = BatchBuilder::new(0).codec(compression);
+            for at in 0..400 {
+                let value: Vec<u8> = (0..1000i64).map(|byte| (byte * at % 251) as u8).collect();
+                builder.append(at, None, Some(&value), &[]);
+            }
+            let batch = BatchView::parse(&builder.build_bytes().unwrap()).unwrap();
+            for timestamp in [0, 399, 1, 200] {
+                let found = batch.first_at_or_after(timestamp, 0, 1 << 20, &mut scratch);
+                assert_eq!(found.unwrap().unwrap().offset, timestamp, "{compression:?}");
+            }
+        }
+    }
+
+    #[test]
     fn times_out_of_order_give_the_first_record_that_is_late_enough() {
         let batch = batch(Compression::Gzip, &[50, 10, 70, 30, 70, 20]);
         let mut scratch = Scratch::default();

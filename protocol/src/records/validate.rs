@@ -182,6 +182,29 @@ impl Validated {
         }
     }
 
+    /// The bytes to append, shared with the request wherever they need no change before offsets
+    /// and (with LogAppendTime) the broker's time are assigned: for a log that does that itself.
+    ///
+    /// # Errors
+    /// Those of [`Validated::rebuild`].
+    pub fn append_bytes(&self, rules: &Rules) -> Result<Bytes, Rejection> {
+        let right_time = match self.timestamp_type {
+            TimestampType::LogAppendTime => true,
+            // The header may claim another maximum than its records have.
+            created => {
+                self.batch.timestamp_type() == created
+                    && self.batch.max_timestamp == self.max_timestamp
+            }
+        };
+        let mut bytes = match self.rebuild(rules)? {
+            Some(rebuilt) => rebuilt,
+            None if right_time => return Ok(self.batch.bytes().clone()),
+            None => BytesMut::from(&self.batch.bytes()[..]),
+        };
+        rewrite::set_max_timestamp(&mut bytes, self.timestamp_type, self.max_timestamp);
+        Ok(bytes.freeze())
+    }
+
     /// Writes what the leader decides into the batch: its own bytes, copied to where they are
     /// appended, or those of [`Validated::rebuild`].
     ///

@@ -3,35 +3,46 @@
 use super::error::RecordProblem;
 
 /// At most 5 bytes; bits above the 32nd in the fifth byte are dropped, as Kafka does.
+#[inline(always)]
 pub(crate) fn read_varint(bytes: &[u8], position: &mut usize) -> Result<i32, RecordProblem> {
-    // Most lengths and deltas fit one byte.
-    if let Some(&byte) = bytes.get(*position)
-        && byte < 0x80
-    {
-        *position += 1;
-        return Ok(zigzag_i32(u32::from(byte)));
-    }
-    let mut value = 0u32;
-    for shift in [0, 7, 14, 21, 28] {
-        let byte = *bytes.get(*position).ok_or(RecordProblem::Truncated)?;
-        *position += 1;
-        value |= u32::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return Ok(zigzag_i32(value));
+    // Most lengths and deltas fit one or two bytes.
+    match bytes.get(*position..) {
+        Some(&[first, ..]) if first < 0x80 => {
+            *position += 1;
+            Ok(zigzag_i32(u32::from(first)))
         }
+        Some(&[first, second, ..]) if second < 0x80 => {
+            *position += 2;
+            Ok(zigzag_i32(u32::from(first & 0x7f) | u32::from(second) << 7))
+        }
+        _ => read_unsigned::<5>(bytes, position).map(|value| zigzag_i32(value as u32)),
     }
-    Err(RecordProblem::VarintTooLong)
 }
 
 /// At most 10 bytes.
+#[inline(always)]
 pub(crate) fn read_varlong(bytes: &[u8], position: &mut usize) -> Result<i64, RecordProblem> {
+    match bytes.get(*position..) {
+        Some(&[first, ..]) if first < 0x80 => {
+            *position += 1;
+            Ok(zigzag_i64(u64::from(first)))
+        }
+        _ => read_unsigned::<10>(bytes, position).map(zigzag_i64),
+    }
+}
+
+/// Seven bits a byte, the lowest first.
+fn read_unsigned<const MOST: usize>(
+    bytes: &[u8],
+    position: &mut usize,
+) -> Result<u64, RecordProblem> {
     let mut value = 0u64;
-    for shift in [0, 7, 14, 21, 28, 35, 42, 49, 56, 63] {
+    for at in 0..MOST {
         let byte = *bytes.get(*position).ok_or(RecordProblem::Truncated)?;
         *position += 1;
-        value |= u64::from(byte & 0x7f) << shift;
+        value |= u64::from(byte & 0x7f) << (7 * at);
         if byte < 0x80 {
-            return Ok(zigzag_i64(value));
+            return Ok(value);
         }
     }
     Err(RecordProblem::VarintTooLong)

@@ -89,6 +89,7 @@ fn walk_input<I: Input>(
 }
 
 /// Steps over one record; `timestamp` is still the delta.
+#[inline]
 fn read_facts<I: Input>(input: &mut I) -> Result<RecordFacts, Failure> {
     let size = input.varint()?;
     let start = input.position();
@@ -135,7 +136,7 @@ fn read_facts<I: Input>(input: &mut I) -> Result<RecordFacts, Failure> {
     })
 }
 
-#[inline]
+#[inline(always)]
 fn skip_within<I: Input>(input: &mut I, length: i32, end: u64) -> Result<(), Failure> {
     match u64::try_from(length) {
         Ok(length) if length > end.saturating_sub(input.position()) => {
@@ -149,15 +150,22 @@ fn skip_within<I: Input>(input: &mut I, length: i32, end: u64) -> Result<(), Fai
 /// A problem of the record, or of the compression around it.
 enum Failure {
     Record(RecordProblem),
-    Batch(BatchError),
+    /// Boxed, so that the results of the small steps stay small.
+    Batch(Box<BatchError>),
 }
 
 impl Failure {
     fn at(self, index: u32) -> BatchError {
         match self {
             Failure::Record(problem) => problem.at(index),
-            Failure::Batch(error) => error,
+            Failure::Batch(error) => *error,
         }
+    }
+}
+
+impl From<BatchError> for Failure {
+    fn from(error: BatchError) -> Self {
+        Failure::Batch(Box::new(error))
     }
 }
 
@@ -182,17 +190,17 @@ struct SliceInput<'a> {
 }
 
 impl Input for SliceInput<'_> {
-    #[inline]
+    #[inline(always)]
     fn varint(&mut self) -> Result<i32, Failure> {
         Ok(read_varint(self.bytes, &mut self.at)?)
     }
 
-    #[inline]
+    #[inline(always)]
     fn varlong(&mut self) -> Result<i64, Failure> {
         Ok(read_varlong(self.bytes, &mut self.at)?)
     }
 
-    #[inline]
+    #[inline(always)]
     fn skip(&mut self, length: usize) -> Result<(), Failure> {
         if length > self.bytes.len() - self.at {
             return Err(RecordProblem::Truncated.into());
@@ -201,6 +209,7 @@ impl Input for SliceInput<'_> {
         Ok(())
     }
 
+    #[inline(always)]
     fn position(&self) -> u64 {
         self.at as u64
     }
@@ -238,7 +247,7 @@ impl ChunkInput<'_> {
     }
 
     fn byte(&mut self) -> Result<u8, Failure> {
-        if !self.fill().map_err(Failure::Batch)? {
+        if !self.fill()? {
             return Err(RecordProblem::Truncated.into());
         }
         let byte = self.chunks.chunk()[self.at];
@@ -288,7 +297,7 @@ impl Input for ChunkInput<'_> {
 
     fn skip(&mut self, mut length: usize) -> Result<(), Failure> {
         while length > 0 {
-            if !self.fill().map_err(Failure::Batch)? {
+            if !self.fill()? {
                 return Err(RecordProblem::Truncated.into());
             }
             let step = length.min(self.left);

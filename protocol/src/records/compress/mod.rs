@@ -477,6 +477,55 @@ mod tests {
         assert!(decompress(Compression::Lz4, no_end_mark, 1000).is_err());
     }
 
+    /// A frame with every optional field that Java and librdkafka may set.
+    fn lz4_with_all_fields(data: &[u8]) -> Vec<u8> {
+        let plain = compressed(Compression::Lz4, data);
+        let mut frame = plain[..4].to_vec();
+        let mut descriptor = vec![0x7c, 0x40];
+        descriptor.extend_from_slice(&(data.len() as u64).to_le_bytes());
+        frame.extend_from_slice(&descriptor);
+        frame.push((twox_hash::XxHash32::oneshot(0, &descriptor) >> 8) as u8);
+        let mut rest = &plain[7..];
+        loop {
+            let length = u32::from_le_bytes(rest[..4].try_into().unwrap());
+            let block = 4 + (length & 0x7fff_ffff) as usize;
+            frame.extend_from_slice(&rest[..block]);
+            if length == 0 {
+                break;
+            }
+            let checksum = twox_hash::XxHash32::oneshot(0, &rest[4..block]);
+            frame.extend_from_slice(&checksum.to_le_bytes());
+            rest = &rest[block..];
+        }
+        frame.extend_from_slice(&twox_hash::XxHash32::oneshot(0, data).to_le_bytes());
+        frame
+    }
+
+    #[test]
+    fn lz4_checksums_of_blocks_and_content_are_read_and_checked() {
+        let data = text(150_000);
+        let frame = lz4_with_all_fields(&data);
+        assert_eq!(decompress(Compression::Lz4, &frame, 150_000).unwrap(), data);
+        // Magic, descriptor, and at the end: block checksum, end mark, content checksum.
+        for at in [
+            0,
+            4,
+            5,
+            8,
+            14,
+            frame.len() - 12,
+            frame.len() - 8,
+            frame.len() - 1,
+        ] {
+            let mut damaged = frame.clone();
+            damaged[at] ^= 0x41;
+            assert!(
+                decompress(Compression::Lz4, &damaged, 150_000).is_err(),
+                "byte {at}"
+            );
+        }
+    }
+
     #[test]
     fn lz4_of_magic_0_has_the_other_checksum_and_either_is_read() {
         let data = text(1000);

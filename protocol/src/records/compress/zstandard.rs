@@ -2,7 +2,7 @@
 //!
 //! A frame may ask for a window of up to 128 MiB (the library's own limit, which level 22 of real
 //! producers uses). The window is address space until data fills it, so that a small batch which
-//! claims a large one costs no memory.
+//! claims a large one costs no memory; the library gives an oversized one back after 128 frames.
 
 use std::io::Read;
 

@@ -60,6 +60,8 @@ fn a_good_batch_passes_in_place_and_gets_offsets_and_epoch() {
         let bytes = sample(compression);
         let validated = check(&bytes, &rules()).unwrap();
         assert!(validated.is_in_place());
+        let ready = validated.append_bytes(&rules()).unwrap();
+        assert_eq!(ready.as_ptr(), bytes.as_ptr(), "shared, not copied");
         assert_eq!(validated.records_count(), 20);
         // 17 * 7 % 20 = 19.
         assert_eq!(validated.max_timestamp(), NOW - 81);
@@ -104,6 +106,9 @@ fn a_lying_maximum_timestamp_in_the_header_is_put_right() {
     let validated = check(&bytes, &rules()).unwrap();
     let mut appended = bytes.to_vec();
     validated.assign(&mut appended, 0, 0);
+    let ready = BatchView::parse(&validated.append_bytes(&rules()).unwrap()).unwrap();
+    assert!(ready.crc_ok());
+    assert_eq!(ready.max_timestamp, NOW - 81);
     let view = BatchView::parse(&appended.into()).unwrap();
     assert!(view.crc_ok());
     assert_eq!(view.max_timestamp, NOW - 81);
@@ -436,6 +441,9 @@ fn a_topic_with_its_own_compression_gets_it() {
                 "{source:?} to {name}"
             );
             let rebuilt = validated.rebuild(&rules).unwrap();
+            let ready = BatchView::parse(&validated.append_bytes(&rules).unwrap()).unwrap();
+            assert!(ready.crc_ok());
+            assert_eq!(ready.compression(), Ok(wanted));
             let mut stored = rebuilt.unwrap_or_else(|| bytes.clone().into());
             validated.assign(&mut stored, 50, 2);
             let view = BatchView::parse(&stored.freeze()).unwrap();
