@@ -195,6 +195,7 @@ fn create(
             .and_then(|(replicas, _)| i16::try_from(replicas.len()).ok())
             .unwrap_or(-1),
         configs: Some(described_configs(machine, &configs)),
+        error_message: None,
         ..Default::default()
     };
     Ok(NewTopic { records, result })

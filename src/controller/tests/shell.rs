@@ -124,7 +124,7 @@ fn waiting_commands_share_an_append_and_replies_follow_the_publication() {
             })
             .collect();
         for client in clients {
-            client.await;
+            client.await.unwrap();
         }
         assert_eq!(controller.image().topic_count(), 100);
         assert!(
@@ -163,7 +163,7 @@ fn many_who_ask_for_a_topic_get_one() {
             })
             .collect();
         for client in clients {
-            client.await;
+            client.await.unwrap();
         }
         assert_eq!(controller.image().topic_count(), 1);
         let partition = controller
