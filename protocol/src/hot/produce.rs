@@ -33,8 +33,8 @@ pub struct ProducePartition {
 }
 
 impl ProduceRequest {
-    /// Reads the body of a request, behind its header, and checks its form to the end. Nothing is
-    /// allocated, whatever the counts claim.
+    /// Reads the body of a request, behind its header, and checks its form to the end. Whatever
+    /// the counts claim, nothing is allocated, but for text that is not UTF-8 and so is repaired.
     pub fn parse(reader: &mut Reader, version: i16) -> Result<Self, DecodeError> {
         if !VERSIONS.contains(version) {
             let error = reader.error(DecodeErrorKind::UnsupportedVersion);

@@ -107,7 +107,7 @@ fn plain(message: &Message, kind: &Type, version: i16, random: &mut Random, dept
         Type::Uint32 => Value::Int((number as u32).into()),
         Type::Float64 => Value::Float(number as i32 as f64 / 8.0),
         Type::Uuid if number & 7 == 0 => Value::Uuid([0; 16]),
-        Type::Uuid => Value::Uuid(random.bytes(16).try_into().unwrap()),
+        Type::Uuid => Value::Uuid(random.bytes(16).try_into().expect("16 bytes")),
         Type::String => {
             let letters = ['a', 'Z', '0', '.', '-', 'ä', '→', '🦀'];
             let pick = |_| letters[random.below(letters.len() as u64) as usize];
@@ -139,7 +139,7 @@ fn default(message: &Message, field: &Field) -> Value {
     if given == Some("null") || field.kind == Type::Records {
         return Value::Null;
     }
-    let parse = |text: Option<&str>| text.unwrap_or("0").parse::<i64>().unwrap();
+    let parse = |text: Option<&str>| text.unwrap_or("0").parse::<i64>().expect("a number");
     match &field.kind {
         Type::Bool => Value::Bool(given == Some("true")),
         Type::Float64 => Value::Float(0.0),

@@ -8,11 +8,10 @@
 )]
 mod schema;
 
-//mod golden;
+mod golden;
 mod hostile;
-//mod hot_fetch;
-//mod hot_produce;
+mod hot_fetch;
+mod hot_produce;
 mod interpreter;
-//mod kafka_protocol_crates;
 mod random;
 mod round_trip;

@@ -51,8 +51,8 @@ pub struct FetchPartition {
 pub struct ForgottenPartition(pub i32);
 
 impl FetchRequest {
-    /// Reads the body of a request, behind its header, and checks its form to the end. Nothing is
-    /// allocated, whatever the counts claim.
+    /// Reads the body of a request, behind its header, and checks its form to the end. Whatever
+    /// the counts claim, nothing is allocated, but for text that is not UTF-8 and so is repaired.
     pub fn parse(reader: &mut Reader, version: i16) -> Result<Self, DecodeError> {
         if !VERSIONS.contains(version) {
             let error = reader.error(DecodeErrorKind::UnsupportedVersion);
