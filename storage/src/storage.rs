@@ -53,6 +53,7 @@ pub(crate) struct StorageInner {
 }
 
 const HOUSEKEEPING_INTERVAL: Duration = Duration::from_secs(1);
+const TICKS_AT_ONCE: usize = 32;
 
 impl Storage {
     pub fn new(core: Core, options: StorageOptions) -> Storage {
@@ -112,10 +113,7 @@ impl Storage {
     async fn keep_house(&self) {
         loop {
             self.0.core.sleep(HOUSEKEEPING_INTERVAL).await;
-            let logs: Vec<Weak<LogInner>> = self.0.busy.borrow().clone();
-            for log in logs.iter().filter_map(Weak::upgrade) {
-                log.tick().await;
-            }
+            self.tick_all().await;
             self.0
                 .files
                 .borrow_mut()
@@ -126,6 +124,35 @@ impl Storage {
                 self.0.housekeeping.set(false);
                 return;
             }
+        }
+    }
+
+    /// Ticks every busy log, several at a time: most of a rest is waiting for the disk, and syncs that wait together
+    /// share a commit of the filesystem.
+    async fn tick_all(&self) {
+        let logs: Vec<Weak<LogInner>> = self.0.busy.borrow().clone();
+        let due = logs
+            .iter()
+            .filter_map(Weak::upgrade)
+            .filter(|log| log.tick_due());
+        let due: Rc<RefCell<Vec<Rc<LogInner>>>> = Rc::new(RefCell::new(due.collect()));
+        let lanes: Vec<_> = (0..due.borrow().len().min(TICKS_AT_ONCE))
+            .map(|_| {
+                let due = due.clone();
+                self.0
+                    .core
+                    .spawn(TaskClass::Background, "log-tick", async move {
+                        loop {
+                            let Some(log) = due.borrow_mut().pop() else {
+                                return;
+                            };
+                            log.tick().await;
+                        }
+                    })
+            })
+            .collect();
+        for lane in lanes {
+            let _ = lane.await;
         }
     }
 

@@ -339,6 +339,40 @@ fn idempotent_producers_are_judged_with_batches_under_way() {
 }
 
 #[test]
+fn the_number_of_producers_is_bounded_and_a_forgotten_one_goes_on() {
+    let directory = TempDir::new("many-producers");
+    let path = directory.path();
+    on_core(move |core| async move {
+        let storage = storage(&core);
+        let config = LogConfig {
+            max_producers: 50,
+            ..LogConfig::default()
+        };
+        let (log, _) = open(&storage, &path, config.clone(), Shutdown::Clean).await;
+        let now = core.wall_clock_ms();
+        let of = |id, sequence| batch_of(&[(now, b"x")], Compression::None, (id, 0, sequence));
+        for id in 0..500 {
+            log.append(&[of(id, 0)], 0, AppendOrigin::Client).unwrap();
+            assert!(log.producer_count() <= 50);
+        }
+        let ticket = log.append(&[of(3, 1)], 0, AppendOrigin::Client).unwrap();
+        assert!(!ticket.duplicate, "forgotten, so any sequence is its first");
+        ticket.await.unwrap();
+        let again = log.append(&[of(499, 0)], 0, AppendOrigin::Client).unwrap();
+        assert!(again.duplicate, "remembered");
+        log.close().await.unwrap();
+        let (log, _) = open(&storage, &path, config, Shutdown::Clean).await;
+        assert!(log.producer_count() <= 50 && log.producer_count() > 40);
+        // After all records were deleted the producers go on as well.
+        log.trim(log.log_end_offset()).await.unwrap();
+        log.append(&[of(499, 1)], 0, AppendOrigin::Client)
+            .unwrap()
+            .await
+            .unwrap();
+    });
+}
+
+#[test]
 fn log_append_time_stamps_what_is_stored() {
     let directory = TempDir::new("append-time");
     let path = directory.path();

@@ -4,6 +4,7 @@
 
 #![allow(
     clippy::unwrap_used,
+    clippy::print_stdout,
     clippy::too_many_lines,
     reason = "a test fails by panicking, and tells one story from start to end"
 )]
@@ -109,7 +110,10 @@ fn check(path: &Path) {
                     .unwrap();
                 assert_eq!(record.timestamp.to_string(), field("timestamp"), "{line}");
                 assert_eq!(
-                    record.value.map_or("null".to_owned(), |value| hex(&value)),
+                    record
+                        .value
+                        .as_deref()
+                        .map_or_else(|| "null".to_owned(), hex),
                     value,
                     "{line}"
                 );

@@ -58,6 +58,7 @@ fn model(seed: u64) {
         }
         world.settle().await;
         world.check_all().await;
+        world.log.close().await.unwrap();
     });
 }
 
@@ -120,8 +121,12 @@ impl World {
             60..80 => self.check_read().await,
             80..86 => self.check_timestamp().await,
             86..88 => {
-                self.settle().await;
                 self.log.close().await.unwrap();
+                assert_eq!(
+                    self.log.log_end_offset(),
+                    self.end(),
+                    "a close waits for the appends"
+                );
             }
             88..90 => self.truncate().await,
             90..92 => self.trim().await,
@@ -285,7 +290,7 @@ impl World {
             .iter()
             .map(|batch| batch.base_offset)
             .find(|base| *base >= wanted)
-            .unwrap_or(self.end());
+            .unwrap_or_else(|| self.end());
         self.log.truncate_to(offset).await.unwrap();
         self.batches.retain(|batch| batch.last_offset < offset);
         self.epoch += 1;

@@ -133,7 +133,7 @@ impl LogInner {
         let now_ms = core.wall_clock_ms();
         let mut state = self.state.borrow_mut();
         state.check_open()?;
-        if state.refuse_appends {
+        if state.refusals > 0 {
             return Err(StorageError::Busy {
                 path: state.directory.to_path_buf(),
             }

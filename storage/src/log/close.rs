@@ -26,16 +26,27 @@ impl Log {
         self.0.settle(result)
     }
 
-    /// Waits for what is under way, then leaves the directory as a clean stop must: call before the clean marker is
-    /// written. The log stays usable.
+    /// Waits for the appends so far, then leaves the directory as a clean stop must: call before the clean marker is
+    /// written. The log stays usable; the caller sees to it that nobody appends meanwhile.
     ///
     /// # Errors
-    /// Any failure takes the log offline: then the marker must not be written.
+    /// Any failure takes the log offline, but for a full disk. In either case the marker must not be written.
     pub async fn close(&self) -> Result<(), StorageError> {
-        self.0.check_open()?;
-        let result = self.0.rest().await;
-        self.0.settle(result)
+        loop {
+            self.0.check_open()?;
+            self.0.drain().await;
+            let result = self.0.rest().await;
+            self.0.settle(result)?;
+            if !self.0.is_watched() {
+                return Ok(());
+            }
+        }
     }
+}
+
+enum Duty {
+    Rest,
+    Flush,
 }
 
 impl LogInner {
@@ -55,30 +66,35 @@ impl LogInner {
         result
     }
 
-    pub async fn tick(self: &Rc<Self>) {
+    /// What housekeeping has to do with this log now.
+    fn duty(&self) -> Option<Duty> {
         let now = self.storage.core().now();
-        let (idle, flush_due) = {
-            let state = self.state.borrow();
-            if !state.watched || !matches!(state.status, Status::Open) {
-                return;
-            }
-            let quiet = state.queue.is_empty() && !state.writing && !state.held;
-            let since_append = now.saturating_duration_since(state.last_append);
-            let flush_due = state.unflushed_since.is_some_and(|since| {
-                let waited = now.saturating_duration_since(since).as_millis();
-                i64::try_from(waited).unwrap_or(i64::MAX) >= state.config.flush_ms
-            });
-            (
-                quiet && since_append >= self.storage.0.options.idle_after,
-                flush_due,
-            )
-        };
-        let result = if idle {
-            self.rest().await
-        } else if flush_due {
-            self.flush().await
-        } else {
-            return;
+        let state = self.state.borrow();
+        if !state.watched || !matches!(state.status, Status::Open) || state.held {
+            return None;
+        }
+        let since_append = now.saturating_duration_since(state.last_append);
+        let quiet = state.queue.is_empty() && !state.writing;
+        if quiet && since_append >= self.storage.0.options.idle_after {
+            return Some(Duty::Rest);
+        }
+        let unflushed_ms = state.unflushed_since.map(|since| {
+            i64::try_from(now.saturating_duration_since(since).as_millis()).unwrap_or(i64::MAX)
+        });
+        unflushed_ms
+            .is_some_and(|waited| waited >= state.config.flush_ms)
+            .then_some(Duty::Flush)
+    }
+
+    pub fn tick_due(&self) -> bool {
+        self.duty().is_some()
+    }
+
+    pub async fn tick(self: &Rc<Self>) {
+        let result = match self.duty() {
+            Some(Duty::Rest) => self.rest().await,
+            Some(Duty::Flush) => self.flush().await,
+            None => return,
         };
         // A full disk leaves the log busy: the next tick tries again.
         let _ = self.settle(result);

@@ -3,7 +3,7 @@
 use super::LogInner;
 use std::rc::Rc;
 
-/// While it lives no write is under way and none starts. Appends still get offsets and queue up, unless refused.
+/// While it lives no write is under way and none starts. Appends still get offsets and queue up, unless refused too.
 pub(crate) struct Hold {
     log: Rc<LogInner>,
 }
@@ -38,20 +38,41 @@ impl Drop for Waiting {
     }
 }
 
-impl Hold {
-    /// Refuses appends until the hold ends: for operations that move the end of the log.
-    pub fn refuse_appends(&self) {
-        self.log.state.borrow_mut().refuse_appends = true;
+impl LogInner {
+    /// Waits until the queue is written, or failed.
+    pub async fn drain(self: &Rc<Self>) {
+        loop {
+            {
+                let state = self.state.borrow();
+                if state.queue.is_empty() && !state.writing {
+                    return;
+                }
+            }
+            self.quiet.wait().await;
+        }
+    }
+
+    /// Refuses appends until the answer is dropped: for operations that move the end of the log.
+    pub fn refuse_appends(self: &Rc<Self>) -> Refusal {
+        self.state.borrow_mut().refusals += 1;
+        Refusal { log: self.clone() }
+    }
+}
+
+/// While it lives appends are answered with `Busy`.
+pub(crate) struct Refusal {
+    log: Rc<LogInner>,
+}
+
+impl Drop for Refusal {
+    fn drop(&mut self) {
+        self.log.state.borrow_mut().refusals -= 1;
     }
 }
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        {
-            let mut state = self.log.state.borrow_mut();
-            state.held = false;
-            state.refuse_appends = false;
-        }
+        self.log.state.borrow_mut().held = false;
         self.log.quiet.notify_all();
         self.log.start_writer();
     }

@@ -192,7 +192,7 @@ impl Loaded {
             writing: false,
             held: false,
             hold_waiters: 0,
-            refuse_appends: false,
+            refusals: 0,
             watched: false,
             last_append: core.now(),
             unflushed_messages: 0,
@@ -360,6 +360,8 @@ pub(crate) fn empty_scan(base_offset: i64) -> Scan {
         next_offset: base_offset,
         first_timestamp: None,
         fault: None,
+        files_had: None,
+        trusted: 0,
     }
 }
 
@@ -472,10 +474,10 @@ impl Loader<'_> {
         let (epochs, mut noted) = (&mut self.epochs, false);
         let mut scan = recovery::scan(&job, |header| noted |= note_epoch(epochs, header)).await?;
         self.epochs_dirty |= noted;
-        self.changed = true;
         self.report.recovered_segments += 1;
-        self.report.recovered_bytes += u64::from(scan.size);
+        self.report.recovered_bytes += u64::from(scan.size - scan.trusted);
         if u64::from(scan.size) < lengths.log {
+            self.changed = true;
             self.cut(&path, &mut scan, lengths.log).await?;
         }
         if let Some(entry) = scan.cursor.time_entry_due() {
@@ -484,7 +486,10 @@ impl Loader<'_> {
         if lengths.offset_index.is_none() || lengths.time_index.is_none() {
             self.report.rebuilt_indexes += 1;
         }
-        write_index_files(self.core, self.directory, &scan.index).await?;
+        if !scan.index_is_on_disk() {
+            self.changed = true;
+            write_index_files(self.core, self.directory, &scan.index).await?;
+        }
         Ok(scan)
     }
 

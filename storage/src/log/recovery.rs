@@ -54,6 +54,10 @@ pub(crate) struct Scan {
     pub first_timestamp: Option<i64>,
     /// What ended the scan before the end of the file.
     pub fault: Option<Fault>,
+    /// Offset and time index as the files had them, where they were read.
+    pub files_had: Option<(Bytes, Bytes)>,
+    /// Where the check began.
+    pub trusted: u32,
 }
 
 pub(crate) struct Fault {
@@ -114,6 +118,8 @@ pub(crate) async fn clean_tail(
         next_offset: base_offset,
         first_timestamp: None,
         fault: None,
+        files_had: None,
+        trusted: 0,
     };
     let mut expected = indexed.map(|(relative, _)| base_offset + i64::from(relative));
     loop {
@@ -154,6 +160,13 @@ async fn last_entry(
 }
 
 impl Scan {
+    /// The index files hold these very entries already.
+    pub fn index_is_on_disk(&self) -> bool {
+        self.files_had.as_ref().is_some_and(|(offsets, times)| {
+            offsets == &self.index.offsets && times == &self.index.times
+        })
+    }
+
     fn pass(&mut self, placed: &Placed) {
         self.note(placed);
         self.cursor.pass(&placed.header);
@@ -245,6 +258,8 @@ async fn start_of_scan<S: Source>(
         next_offset: base_offset,
         first_timestamp: None,
         fault: None,
+        files_had: None,
+        trusted: 0,
     };
     if job.trusted_below <= base_offset {
         return Ok((scan, 0));
@@ -253,6 +268,7 @@ async fn start_of_scan<S: Source>(
     let (Some(offsets), Some(times)) = (read(false).await?, read(true).await?) else {
         return Ok((scan, 0));
     };
+    scan.files_had = Some((offsets.clone(), times.clone()));
     let mut index = ActiveIndex::loaded(base_offset, offsets, times);
     index.truncate(job.trusted_below);
     let Some((relative, position)) = index.offset_entries().last() else {
@@ -284,6 +300,7 @@ async fn start_of_scan<S: Source>(
         index.time_entries().last(),
     );
     scan.size = position;
+    scan.trusted = position;
     scan.index = index;
     Ok((scan, position))
 }

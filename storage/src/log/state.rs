@@ -83,10 +83,10 @@ pub(crate) struct State {
     pub in_flight: usize,
     /// The writer task runs.
     pub writing: bool,
-    /// Somebody has the files for themselves; how many wait for that; whether appends are refused meanwhile.
+    /// Somebody has the files for themselves; how many wait for that; how many refuse appends.
     pub held: bool,
     pub hold_waiters: u32,
-    pub refuse_appends: bool,
+    pub refusals: u32,
     pub watched: bool,
     pub last_append: Instant,
     pub unflushed_messages: i64,

@@ -79,8 +79,8 @@ impl Log {
 
     async fn move_aside(&self, name: String) -> Result<PathBuf, StorageError> {
         let core = self.0.storage.core();
-        let hold = self.0.hold().await;
-        hold.refuse_appends();
+        let _refusal = self.0.refuse_appends();
+        let _hold = self.0.hold().await;
         let directory = self.directory();
         self.0.go_offline("its directory was moved aside");
         let Some(parent) = directory.parent() else {

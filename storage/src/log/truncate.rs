@@ -25,8 +25,9 @@ impl Log {
     /// I/O errors take the log offline.
     pub async fn truncate_to(&self, offset: i64) -> Result<(), StorageError> {
         let offset = offset.max(0);
+        let refusal = self.0.refuse_appends();
+        self.0.drain().await;
         let hold = self.0.hold().await;
-        hold.refuse_appends();
         self.0.check_open()?;
         let (end_offset, first_base) = {
             let state = self.0.state.borrow();
@@ -49,7 +50,7 @@ impl Log {
         };
         let result = self.0.settle(result);
         self.0.ensure_watched();
-        drop(hold);
+        drop((hold, refusal));
         self.0.progress.notify_all();
         result
     }
@@ -59,13 +60,14 @@ impl Log {
     /// # Errors
     /// As [`Log::truncate_to`].
     pub async fn reset_to(&self, offset: i64) -> Result<(), StorageError> {
+        let refusal = self.0.refuse_appends();
+        self.0.drain().await;
         let hold = self.0.hold().await;
-        hold.refuse_appends();
         self.0.check_open()?;
         let result = self.0.start_over(offset.max(0)).await;
         let result = self.0.settle(result);
         self.0.ensure_watched();
-        drop(hold);
+        drop((hold, refusal));
         self.0.progress.notify_all();
         result
     }

@@ -206,7 +206,6 @@ impl LogInner {
         let core = self.storage.core();
         self.extend(file, &write, segment_bytes).await;
         let (durability, sync_after) = self.durability(messages);
-        let path = self.active_path();
         let bytes = write.data.len() as u64;
         file.write_all_at(
             core,
@@ -215,11 +214,11 @@ impl LogInner {
             durability,
         )
         .await
-        .map_err(|error| StorageError::io("write", &path, error))?;
+        .map_err(|error| StorageError::io("write", &self.active_path(), error))?;
         if sync_after {
             file.sync_data(core)
                 .await
-                .map_err(|error| StorageError::io("fdatasync", &path, error))?;
+                .map_err(|error| StorageError::io("fdatasync", &self.active_path(), error))?;
         }
         let synced = sync_after || matches!(durability, Durability::Durable);
         self.storage.count(|counters| {

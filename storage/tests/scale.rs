@@ -1,0 +1,133 @@
+//! Many partitions: `cargo test -p storage --release --test scale -- --ignored --nocapture` prints what 10,000 logs cost
+//! in time, memory and descriptors.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a measurement, run by hand"
+)]
+
+mod support;
+
+use shards::Core;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+use storage::{AppendOrigin, Log, LogConfig, OpenOptions, Shutdown, Storage, TopicPartition};
+use support::*;
+
+const LOGS: i32 = 10_000;
+
+fn resident_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmRSS"))
+        .unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+struct Clock(Core, shards::time::Instant, u64);
+
+impl Clock {
+    fn new(core: &Core) -> Clock {
+        Clock(core.clone(), core.now(), resident_kib())
+    }
+
+    fn print(&mut self, what: &str) {
+        let (now, memory) = (self.0.now(), resident_kib());
+        println!(
+            "{what}: {:?}, resident {memory} KiB ({:+}), {} descriptors",
+            now.saturating_duration_since(self.1),
+            memory as i64 - self.2 as i64,
+            descriptors()
+        );
+        (self.1, self.2) = (now, memory);
+    }
+}
+
+async fn open_all(
+    storage: &Storage,
+    path: &Path,
+    config: &Rc<LogConfig>,
+    how: Shutdown,
+) -> Vec<Log> {
+    let (sender, core) = (Rc::new(std::cell::RefCell::new(Vec::new())), storage.core());
+    let mut tasks = Vec::new();
+    for lane in 0..64 {
+        let (storage, path, config, sender) = (
+            storage.clone(),
+            path.to_path_buf(),
+            config.clone(),
+            sender.clone(),
+        );
+        tasks.push(
+            core.spawn(shards::TaskClass::Background, "open", async move {
+                for partition in (lane..LOGS).step_by(64) {
+                    let options = OpenOptions {
+                        partition: TopicPartition::new("topic", partition),
+                        topic_id: Some("JGSrYWUcTBKJqrKYrkPzUw".parse().unwrap()),
+                        config: config.clone(),
+                        shutdown: how,
+                        log_start_offset: 0,
+                    };
+                    let (log, _) = Log::open(&storage, &path, options).await.unwrap();
+                    sender.borrow_mut().push(log);
+                }
+            }),
+        );
+    }
+    for task in tasks {
+        let _ = task.await;
+    }
+    sender.take()
+}
+
+#[test]
+#[ignore = "a measurement"]
+fn ten_thousand_logs() {
+    let directory = TempDir::new("scale");
+    let path = directory.path();
+    on_core(move |core| async move {
+        let options = storage::StorageOptions {
+            idle_after: Duration::from_millis(100),
+            ..Default::default()
+        };
+        let storage = Storage::new(core.clone(), options);
+        let config = Rc::new(LogConfig::default());
+        let mut clock = Clock::new(&core);
+        let logs = open_all(&storage, &path, &config, Shutdown::Clean).await;
+        clock.print("created");
+        let tickets: Vec<_> = logs
+            .iter()
+            .map(|log| {
+                log.append(&[batch(1, &[7; 100])], 0, AppendOrigin::Client)
+                    .unwrap()
+            })
+            .collect();
+        for ticket in tickets {
+            ticket.await.unwrap();
+        }
+        clock.print("one record each");
+        let mut rested = 0;
+        while storage.counters().busy_logs > 0 {
+            core.sleep(Duration::from_millis(100)).await;
+            rested += 1;
+        }
+        clock.print(&format!("all at rest ({rested} looks)"));
+        drop(logs);
+        clock.print("dropped");
+        let logs = open_all(&storage, &path, &config, Shutdown::Clean).await;
+        clock.print("opened after a clean stop");
+        drop(logs);
+        let unclean = Shutdown::Unclean { recovery_point: 1 };
+        let logs = open_all(&storage, &path, &config, unclean).await;
+        clock.print("opened after a crash at rest");
+        assert!(logs.iter().all(|log| log.log_end_offset() == 1));
+        assert_eq!(storage.counters().busy_logs, 0, "nothing to mend");
+    });
+    println!("the core has ended");
+}
