@@ -121,6 +121,10 @@ impl GroupPartition {
             timers: RefCell::default(),
             timers_changed: Signal::new(),
         });
+        if shell.log.start_offset() >= shell.log.end_offset() {
+            // Nothing to load: the first group of a new broker does not have to come back.
+            shell.activate(Coordinator::new(options.settings.clone()));
+        }
         let task = Rc::clone(&shell);
         let run = async move { task.run(options).await };
         drop(core.spawn(TaskClass::Network, "group coordinator", run));
@@ -296,13 +300,26 @@ impl Shell {
         self.timers_changed.notify_all();
     }
 
-    /// Loads, then serves appends, and timers beside them, until it is stopped.
+    /// Loads if need be, then serves appends, and timers beside them, until it is stopped.
     async fn run(self: Rc<Self>, options: PartitionOptions) {
-        let mut machine = match self.load(options).await {
-            Ok(machine) => machine,
-            Err(LoadError::Stopped) => return,
-            Err(error) => return self.set_status(Status::Failed(error)),
-        };
+        if *self.status.borrow() == Status::Loading {
+            match self.load(options).await {
+                Ok(machine) => self.activate(machine),
+                Err(LoadError::Stopped) => return,
+                Err(error) => return self.set_status(Status::Failed(error)),
+            }
+        }
+        let timers = Rc::clone(&self);
+        let run_timers = async move { timers.run_timers().await };
+        let class = TaskClass::Network;
+        drop(
+            self.core
+                .spawn(class, "group coordinator timers", run_timers),
+        );
+        self.run_appends().await;
+    }
+
+    fn activate(&self, mut machine: Coordinator) {
         let effects = machine.loaded(self.core.wall_clock_ms());
         *self.machine.borrow_mut() = Some(machine);
         self.perform(effects);
@@ -311,13 +328,6 @@ impl Shell {
         if !deleted.is_empty() {
             self.dispatch(Event::TopicsDeleted(deleted));
         }
-        let timers = Rc::clone(&self);
-        let run_timers = async move { timers.run_timers().await };
-        drop(
-            self.core
-                .spawn(TaskClass::Network, "group coordinator timers", run_timers),
-        );
-        self.run_appends().await;
     }
 
     async fn load(&self, options: PartitionOptions) -> Result<Coordinator, LoadError> {

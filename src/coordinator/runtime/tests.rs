@@ -304,6 +304,19 @@ fn deleted_topics_take_their_offsets_with_them() {
 }
 
 #[test]
+fn an_empty_partition_serves_at_once() {
+    on_core(|core| async move {
+        let log = Rc::new(MemoryLog::default());
+        let partition = GroupPartition::start(&core, Rc::clone(&log) as _, options());
+        assert_eq!(partition.status(), Status::Active);
+        let request = Request::OffsetCommit(commit(0, 1));
+        let response = partition.request(caller(9), request).await;
+        assert_eq!(committed(response), [ErrorCode::None]);
+        partition.stop();
+    });
+}
+
+#[test]
 fn topics_deleted_while_loading_are_not_forgotten() {
     on_core(|core| async move {
         let log = Rc::new(MemoryLog::default());
