@@ -56,6 +56,8 @@ pub(crate) trait Source {
     fn has_arrived(&self) -> bool;
     /// Sends what the tasks of this turn left, and wakes the receivers.
     fn flush(&self);
+    /// The core stops: lets go of everything that keeps others alive.
+    fn stop(&self);
 }
 
 pub(crate) struct CoreParts {
@@ -394,7 +396,10 @@ impl Core {
     /// Drops all tasks and waits until the kernel has let go of their memory.
     pub(crate) fn shut_down(&self) {
         self.0.executor.clear();
-        self.0.sources.borrow_mut().clear();
+        self.each_source(|source| source.stop());
+        let sources = std::mem::take(&mut *self.0.sources.borrow_mut());
+        drop(sources);
+        self.0.executor.clear();
         self.0.timers.clear();
         self.0.driver.shut_down(self);
         self.0.executor.clear();

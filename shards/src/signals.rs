@@ -81,11 +81,11 @@ pub async fn termination(core: &Core) -> io::Result<Signal> {
             let registration = Registration::new(driver, event.try_clone()?)?;
             poll_fn(|context| {
                 registration.poll_read(context, |fd| {
-                    let mut count = [0u8; 8];
-                    if SEEN.load(Ordering::SeqCst) != 0 {
-                        return Ok(());
+                    while SEEN.load(Ordering::SeqCst) == 0 {
+                        // Says EAGAIN when there was no signal: then this waits.
+                        rustix::io::read(fd, &mut [0u8; 8])?;
                     }
-                    rustix::io::read(fd, &mut count).map(|_| ())
+                    Ok(())
                 })
             })
             .await?;

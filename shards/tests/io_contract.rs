@@ -15,7 +15,7 @@ on_every_backend!(
     timeout_drops_what_is_late,
     a_wake_up_from_another_thread_arrives,
     abort_ends_a_task_and_join_says_so,
-    classes_share_the_core,
+    nobody_starves,
     a_stall_is_counted,
     // files
     a_file_gives_back_what_was_written,

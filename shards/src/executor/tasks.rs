@@ -176,3 +176,97 @@ impl Executor {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::task::Poll;
+
+    use super::*;
+
+    fn executor() -> Executor {
+        let shared = Arc::new(CoreShared::new().unwrap());
+        shared.adopt();
+        Executor::new(shared)
+    }
+
+    /// A task that always has work.
+    fn greedy() -> BoxedTask {
+        Box::pin(poll_fn(|context| {
+            context.waker().wake_by_ref();
+            Poll::Pending
+        }))
+    }
+
+    /// Runs `polls` polls of `nanos` each; gives their number by class.
+    fn run(executor: &Executor, polls: usize, nanos: u64) -> [u64; CLASSES] {
+        let mut counts = [0; CLASSES];
+        for _ in 0..polls {
+            let ran = executor.run_one().expect("somebody is ready");
+            counts[ran.class as usize] += 1;
+            executor.charge(ran.class, nanos);
+        }
+        counts
+    }
+
+    #[test]
+    fn busy_classes_get_their_shares() {
+        let executor = executor();
+        for class in TaskClass::ALL {
+            executor.spawn(class, "greedy", greedy());
+        }
+        let total: u64 = TaskClass::ALL.iter().map(|class| class.share()).sum();
+        let counts = run(&executor, 2900, 1000);
+        for class in TaskClass::ALL {
+            let (got, due) = (counts[class as usize], 2900 * class.share() / total);
+            assert!(
+                got.abs_diff(due) <= 8,
+                "{class:?} ran {got} times, {due} are its share"
+            );
+        }
+    }
+
+    /// What a class does not use while others sleep is not saved up against them.
+    #[test]
+    fn idling_saves_nothing_up() {
+        let executor = executor();
+        executor.spawn(TaskClass::Background, "greedy", greedy());
+        run(&executor, 10_000, 1000);
+        executor.spawn(TaskClass::Network, "greedy", greedy());
+        let counts = run(&executor, 900, 1000);
+        assert!(
+            counts[TaskClass::Background as usize].abs_diff(100) <= 5,
+            "{counts:?}"
+        );
+    }
+
+    /// A wake-up that comes while the task runs makes it run again; several make it run once.
+    #[test]
+    fn wake_ups_are_counted_once() {
+        let executor = executor();
+        let mut polls = 0;
+        let task = poll_fn(move |context| {
+            polls += 1;
+            if polls == 1 {
+                context.waker().wake_by_ref();
+                context.waker().wake_by_ref();
+            }
+            Poll::<()>::Pending
+        });
+        executor.spawn(TaskClass::Network, "twice", Box::pin(task));
+        assert!(executor.run_one().is_some());
+        assert!(executor.run_one().is_some());
+        assert!(executor.run_one().is_none());
+    }
+
+    #[test]
+    fn an_aborted_tasks_place_in_the_queue_is_skipped() {
+        let executor = executor();
+        let first = executor.spawn(TaskClass::Network, "first", greedy());
+        executor.abort(&first);
+        // Takes the same slot, with the first one's header still queued.
+        executor.spawn(TaskClass::Network, "second", greedy());
+        assert_eq!(executor.run_one().map(|ran| ran.name), Some("second"));
+        assert_eq!(executor.task_count(), 1);
+    }
+}

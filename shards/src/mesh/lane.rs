@@ -1,16 +1,15 @@
 //! A bounded queue from one thread to one other: the sending end and the receiving end of a lane.
 
-use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crossbeam_utils::CachePadded;
+// The parent's, because the model checker compiles this file with types of its own: see
+// `tests/lane_loom.rs`.
+use super::lane_parts::{Arc, AtomicUsize, CachePadded, Ordering, SlotCell};
 
 /// `head` and `tail` count messages taken and sent since the start and wrap around; a slot is
 /// `count & mask`. The slots from head to tail belong to the receiver, the others to the sender.
 struct Lane<T> {
-    slots: Box<[UnsafeCell<MaybeUninit<T>>]>,
+    slots: Box<[SlotCell<MaybeUninit<T>>]>,
     mask: usize,
     head: CachePadded<AtomicUsize>,
     tail: CachePadded<AtomicUsize>,
@@ -21,11 +20,11 @@ struct Lane<T> {
 unsafe impl<T: Send> Sync for Lane<T> {}
 
 /// A lane for `capacity` messages, rounded up to a power of two.
-pub(crate) fn lane<T: Send>(capacity: usize) -> (LaneSender<T>, LaneReceiver<T>) {
+pub(super) fn lane<T: Send>(capacity: usize) -> (LaneSender<T>, LaneReceiver<T>) {
     let capacity = capacity.max(2).next_power_of_two();
     let lane = Arc::new(Lane {
         slots: (0..capacity)
-            .map(|_| UnsafeCell::new(MaybeUninit::uninit()))
+            .map(|_| SlotCell::new(MaybeUninit::uninit()))
             .collect(),
         mask: capacity - 1,
         head: CachePadded::new(AtomicUsize::new(0)),
@@ -46,7 +45,7 @@ pub(crate) fn lane<T: Send>(capacity: usize) -> (LaneSender<T>, LaneReceiver<T>)
     )
 }
 
-pub(crate) struct LaneSender<T> {
+pub(super) struct LaneSender<T> {
     lane: Arc<Lane<T>>,
     tail: usize,
     /// The receiver's head when last looked at: spares most looks at its cache line.
@@ -55,7 +54,7 @@ pub(crate) struct LaneSender<T> {
 
 impl<T: Send> LaneSender<T> {
     /// Gives the message back when the lane is full.
-    pub(crate) fn push(&mut self, message: T) -> Result<(), T> {
+    pub(super) fn push(&mut self, message: T) -> Result<(), T> {
         let capacity = self.lane.mask + 1;
         if self.tail.wrapping_sub(self.head_seen) == capacity {
             self.head_seen = self.lane.head.load(Ordering::Acquire);
@@ -66,7 +65,7 @@ impl<T: Send> LaneSender<T> {
         let slot = &self.lane.slots[self.tail & self.lane.mask];
         // SAFETY: the slot is not between head and tail, so it is the sender's and empty; the
         // acquire load of head ordered the receiver's move out of it before this write.
-        unsafe { (*slot.get()).write(message) };
+        slot.with_mut(|slot| unsafe { (*slot).write(message) });
         self.tail = self.tail.wrapping_add(1);
         self.lane.tail.store(self.tail, Ordering::Release);
         Ok(())
@@ -74,20 +73,20 @@ impl<T: Send> LaneSender<T> {
 }
 
 impl<T> LaneSender<T> {
-    pub(crate) fn has_room(&mut self) -> bool {
+    pub(super) fn has_room(&mut self) -> bool {
         self.head_seen = self.lane.head.load(Ordering::Acquire);
         self.tail.wrapping_sub(self.head_seen) <= self.lane.mask
     }
 }
 
-pub(crate) struct LaneReceiver<T> {
+pub(super) struct LaneReceiver<T> {
     lane: Arc<Lane<T>>,
     head: usize,
     tail_seen: usize,
 }
 
 impl<T: Send> LaneReceiver<T> {
-    pub(crate) fn pop(&mut self) -> Option<T> {
+    pub(super) fn pop(&mut self) -> Option<T> {
         if self.head == self.tail_seen && self.len() == 0 {
             return None;
         }
@@ -95,14 +94,14 @@ impl<T: Send> LaneReceiver<T> {
         // SAFETY: the slot is between head and tail, so it is the receiver's and full; the
         // acquire load of tail ordered the sender's write before this read. Moving head past it
         // hands the slot back, so the value is read only once.
-        let message = unsafe { (*slot.get()).assume_init_read() };
+        let message = slot.with_mut(|slot| unsafe { (*slot).assume_init_read() });
         self.head = self.head.wrapping_add(1);
         self.lane.head.store(self.head, Ordering::Release);
         Some(message)
     }
 
     /// Messages waiting now.
-    pub(crate) fn len(&mut self) -> usize {
+    pub(super) fn len(&mut self) -> usize {
         self.tail_seen = self.lane.tail.load(Ordering::Acquire);
         self.tail_seen.wrapping_sub(self.head)
     }
@@ -110,10 +109,12 @@ impl<T: Send> LaneReceiver<T> {
 
 impl<T> Drop for Lane<T> {
     fn drop(&mut self) {
-        let (mut head, tail) = (*self.head.get_mut(), *self.tail.get_mut());
+        let mut head = self.head.load(Ordering::Acquire);
+        let tail = self.tail.load(Ordering::Acquire);
         while head != tail {
+            let slot = &self.slots[head & self.mask];
             // SAFETY: both ends are gone, and the slots from head to tail hold values.
-            unsafe { self.slots[head & self.mask].get_mut().assume_init_drop() };
+            slot.with_mut(|slot| unsafe { (*slot).assume_init_drop() });
             head = head.wrapping_add(1);
         }
     }

@@ -6,6 +6,7 @@
 //! A receiver that sleeps is woken once per turn of the sender, not once per message.
 
 mod lane;
+mod lane_parts;
 mod port;
 
 use std::cell::RefCell;
@@ -228,22 +229,7 @@ impl<S: 'static> Source for Mesh<S> {
         let core = &self.0.core;
         let mut taken = 0;
         for link in self.0.links.iter().flatten() {
-            loop {
-                let reply = link.borrow_mut().replies_in.take();
-                let Some((key, value)) = reply else { break };
-                core.pending().answer(key, value);
-                taken += 1;
-            }
-            let depth = link.borrow_mut().requests_in.len();
-            core.counters().mailbox_depth_max.raise_to(depth as u64);
-            let state = self.0.state.borrow().clone();
-            let Some(state) = state else { continue };
-            for _ in 0..depth.min(REQUESTS_PER_TURN) {
-                let request = link.borrow_mut().requests_in.take();
-                let Some(request) = request else { break };
-                request(&state, self);
-                taken += 1;
-            }
+            taken += self.take_replies(link) + self.take_requests(link);
             link.borrow_mut().tell_room(core);
         }
         core.counters().mesh_received.add(taken);
@@ -260,6 +246,13 @@ impl<S: 'static> Source for Mesh<S> {
         })
     }
 
+    fn stop(&self) {
+        // The state usually knows the mesh: without this, they would keep each other alive.
+        self.stop_serving();
+        let early = std::mem::take(&mut *self.0.early.borrow_mut());
+        drop(early);
+    }
+
     fn flush(&self) {
         let counters = self.0.core.counters();
         for link in self.0.links.iter().flatten() {
@@ -270,6 +263,40 @@ impl<S: 'static> Source for Mesh<S> {
                 counters.wakeups_sent.one();
             }
         }
+    }
+}
+
+impl<S: 'static> Mesh<S> {
+    fn take_replies(&self, link: &RefCell<Link<S>>) -> u64 {
+        let mut taken = 0;
+        loop {
+            let reply = link.borrow_mut().replies_in.take();
+            let Some((key, value)) = reply else {
+                return taken;
+            };
+            self.0.core.pending().answer(key, value);
+            taken += 1;
+        }
+    }
+
+    fn take_requests(&self, link: &RefCell<Link<S>>) -> u64 {
+        let depth = link.borrow_mut().requests_in.len();
+        self.0
+            .core
+            .counters()
+            .mailbox_depth_max
+            .raise_to(depth as u64);
+        let mut taken = 0;
+        while taken < depth.min(REQUESTS_PER_TURN) {
+            // Looked up each time: a request may stop the serving.
+            let state = self.0.state.borrow().clone();
+            let Some(state) = state else { break };
+            let request = link.borrow_mut().requests_in.take();
+            let Some(request) = request else { break };
+            request(&state, self);
+            taken += 1;
+        }
+        taken as u64
     }
 }
 

@@ -4,6 +4,8 @@ mod budget;
 pub mod channel;
 mod event;
 pub mod oneshot;
+#[cfg(test)]
+mod tests;
 mod waiters;
 
 pub use budget::{ByteBudget, Permit, Reserve};
