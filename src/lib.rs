@@ -1,5 +1,9 @@
 //! The broker.
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    test,
+    allow(clippy::too_many_lines, reason = "a test may be a long table")
+)]
 
 pub mod config;
 pub mod controller;

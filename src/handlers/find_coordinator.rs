@@ -53,7 +53,7 @@ async fn find(call: &Call, key_type: i8, key: Str) -> FindCoordinatorResponseCoo
             node_id: -1,
             port: -1,
             error_code: error.code(),
-            error_message: Some(Str::from(message.unwrap_or(error.message()))),
+            error_message: Some(Str::from(message.unwrap_or_else(|| error.message()))),
             ..Default::default()
         };
     match key_type {

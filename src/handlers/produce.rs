@@ -96,7 +96,9 @@ fn route(
             ..Default::default()
         };
         let routed = resolve(call, &view.image, &topic).and_then(|topic_id| {
-            let owner = view.owner(topic_id, partition).ok_or(unknown(&topic))?;
+            let owner = view
+                .owner(topic_id, partition)
+                .ok_or_else(|| unknown(&topic))?;
             acks.ok_or(ErrorCode::InvalidRequiredAcks)?;
             let records = records.ok_or(ErrorCode::InvalidRecord)?;
             Ok((
@@ -141,7 +143,7 @@ fn resolve(call: &Call, image: &Image, topic: &TopicKey) -> Result<Uuid, ErrorCo
         TopicKey::Name(name) => image.topic_by_name(name),
         TopicKey::Id(id) => image.topic(*id),
     };
-    let found = found.ok_or(unknown(topic))?;
+    let found = found.ok_or_else(|| unknown(topic))?;
     if is_internal(&found.name) && call.client_id() != ADMIN_CLIENT_ID {
         return Err(ErrorCode::InvalidTopicException);
     }

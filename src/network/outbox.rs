@@ -49,16 +49,6 @@ impl Outbox {
         }
     }
 
-    /// Requests begun and not yet answered.
-    pub fn unanswered(&self) -> usize {
-        self.unanswered.get()
-    }
-
-    /// Requests whose answers have not left yet.
-    pub fn pending(&self) -> usize {
-        self.slots.borrow().len()
-    }
-
     /// No further requests come: the writer ends after what is queued.
     pub fn close(&self) {
         self.closed.set(true);
@@ -182,10 +172,10 @@ mod tests {
         assert!(outbox.take_ready().is_empty());
         first.fill(numbered(1));
         assert_eq!(sizes(&outbox.take_ready()), [1, 2]);
-        assert_eq!(outbox.unanswered(), 1);
+        assert_eq!(outbox.unanswered.get(), 1);
         third.fill(numbered(3));
         assert_eq!(sizes(&outbox.take_ready()), [3]);
-        assert_eq!(outbox.pending(), 0);
+        assert_eq!(outbox.slots.borrow().len(), 0);
         assert_eq!(budget.in_use(), 0, "memory is given back with the answer");
     }
 
@@ -205,6 +195,6 @@ mod tests {
         outbox.abandon();
         late.fill(numbered(1));
         assert!(outbox.take_ready().is_empty());
-        assert_eq!(outbox.unanswered(), 0);
+        assert_eq!(outbox.unanswered.get(), 0);
     }
 }

@@ -216,7 +216,7 @@ impl Hosting {
             .directories
             .iter()
             .find(|directory| Some(directory.id) == assigned);
-        named.or(self.directories.first())
+        named.or_else(|| self.directories.first())
     }
 
     fn settings_of(&self, image: &Image, topic: &str) -> PartitionSettings {
