@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use futures_util::future::{join_all, select_all};
+use futures_util::future::{join_all, select, select_all};
 use protocol::ErrorCode;
 use protocol::hot::fetch::FetchRequest;
 use protocol::hot::{TopicEntry, TopicKey};
@@ -223,7 +223,8 @@ impl<'a> Fetch<'a> {
                 .any(|answer| answer.data.error_code != 0)
                 || self.answers.iter().any(PartitionAnswer::diverges);
             let nothing_to_wait_for = self.owners.is_empty() || self.answers.is_empty();
-            if found >= self.min_bytes || settled || nothing_to_wait_for || core.now() >= deadline {
+            let over = core.now() >= deadline || self.call.shard.stopping.is_raised();
+            if found >= self.min_bytes || settled || nothing_to_wait_for || over {
                 return permit;
             }
             drop(permit);
@@ -318,7 +319,9 @@ impl<'a> Fetch<'a> {
             .collect();
         shard.parked_fetches.set(shard.parked_fetches.get() + 1);
         let left = deadline.saturating_duration_since(core.now());
-        let _ = core.timeout(left, select_all(waits)).await;
+        let fired = std::pin::pin!(core.timeout(left, select_all(waits)));
+        let stop = std::pin::pin!(shard.stopping.wait());
+        drop(select(fired, stop).await);
         shard.parked_fetches.set(shard.parked_fetches.get() - 1);
         for owner in self.owners.keys() {
             shard

@@ -117,6 +117,13 @@ pub fn encode_answer(
         partitions.push(answer.data);
         records.push(answer.parts);
     }
+    for part in records.iter().flatten() {
+        let counted = match part {
+            Part::Memory(_) => &call.shard.metrics.fetched_from_memory,
+            Part::File { .. } => &call.shard.metrics.fetched_from_files,
+        };
+        counted.add(part.len() as u64);
+    }
     let node_endpoints = name_leaders(call, &mut partitions);
     let answer = FetchAnswer {
         throttle_time_ms: 0,

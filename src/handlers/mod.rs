@@ -20,3 +20,6 @@ mod operations;
 mod produce;
 
 pub use api::{Begun, Call, Handler, Request, RequestError, SUPPORTED, begin, open, supported};
+
+#[cfg(test)]
+mod supported_docs;

@@ -11,6 +11,7 @@ use shards::io::dir;
 use shards::signals;
 use tracing::{info, warn};
 
+use super::disk_space::DiskSpace;
 use super::hosting::Hosting;
 use super::inventory::{self, LogDirectory};
 use super::listeners::Bound;
@@ -73,7 +74,9 @@ async fn start(
     let mut directories = open_directories(shard, common).await?;
     let log = MetadataLogFile::open(&shard.storage, &shard.config, &directories).await?;
     let metadata_log = Rc::new(log);
-    let controller = start_controller(shard, &metadata_log, &directories).await?;
+    let space = DiskSpace::default();
+    space.look(&shard.core, &directories).await;
+    let controller = start_controller(shard, &metadata_log, &directories, &space).await?;
     let image = controller.image();
     let node = shard.config.node_id;
     let held = inventory::settle(&shard.core, &mut directories, &image, node).await;
@@ -93,7 +96,7 @@ async fn start(
     });
     shard.set_controller(controller.clone());
     open_doors(shard, listeners)?;
-    keep_house(shard, &hosting);
+    keep_house(shard, &hosting, space);
     announce(shard, common, partitions, began);
     Ok(Running {
         hosting,
@@ -107,6 +110,7 @@ async fn start_controller(
     shard: &Rc<Shard>,
     log: &Rc<MetadataLogFile>,
     directories: &[LogDirectory],
+    space: &DiskSpace,
 ) -> Result<Rc<Controller>, ServeError> {
     let config = &shard.config;
     let metadata_dir = &config.storage.metadata_log_dir;
@@ -136,7 +140,7 @@ async fn start_controller(
             retention_bytes: metadata_log.retention_bytes,
             retention: metadata_log.retention,
         },
-        free_bytes: Rc::new(|_| 0),
+        free_bytes: space.reader(),
     };
     let controller = Controller::start(shard.core.clone(), log.clone(), options).await?;
     for problem in controller.skipped_snapshots() {
@@ -182,8 +186,8 @@ fn open_doors(shard: &Rc<Shard>, listeners: Vec<Bound>) -> Result<(), ServeError
 }
 
 /// The tasks that run for as long as the broker does.
-fn keep_house(shard: &Rc<Shard>, hosting: &Rc<Hosting>) {
-    let keep = checkpoints::keep(shard.clone(), hosting.clone());
+fn keep_house(shard: &Rc<Shard>, hosting: &Rc<Hosting>, space: DiskSpace) {
+    let keep = checkpoints::keep(shard.clone(), hosting.clone(), space);
     drop(shard.core.spawn(TaskClass::Background, "checkpoints", keep));
     for core in shard.cores() {
         shard

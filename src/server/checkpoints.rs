@@ -10,14 +10,16 @@ use storage::TopicPartition;
 use storage::disk::{self, Checkpoint};
 use tracing::warn;
 
+use super::disk_space::DiskSpace;
 use super::hosted::{self, ClosedLog};
 use super::hosting::Hosting;
 use crate::shard::Shard;
 
 /// Writes recovery points, log starts and high watermarks from time to time, until the broker stops.
-pub async fn keep(shard: Rc<Shard>, hosting: Rc<Hosting>) {
-    let interval = shard.config.replication.watermark_checkpoint_interval;
-    let interval = interval.max(std::time::Duration::from_secs(5));
+pub async fn keep(shard: Rc<Shard>, hosting: Rc<Hosting>, space: DiskSpace) {
+    // High watermarks could be written more often (replica.high.watermark.checkpoint.interval.ms); a
+    // node that holds the only replica never reads them back.
+    let interval = shard.config.storage.recovery_point_interval;
     let mut last = BTreeMap::new();
     loop {
         let tick = std::pin::pin!(shard.core.sleep(interval));
@@ -39,6 +41,7 @@ pub async fn keep(shard: Rc<Shard>, hosting: Rc<Hosting>) {
             last = now;
         }
         hosting.save_placement().await;
+        space.look(&shard.core, hosting.directories()).await;
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod boot;
 mod checkpoints;
+mod disk_space;
 mod hosted;
 mod hosting;
 mod inventory;

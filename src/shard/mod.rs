@@ -56,6 +56,10 @@ pub struct ShardMetrics {
     pub connections_accepted: Counter,
     /// Connections closed because they were silent for `connections.max.idle.ms`.
     pub connections_idle_closed: Counter,
+    /// Record bytes that left from memory.
+    pub fetched_from_memory: Counter,
+    /// Record bytes that left from segment files, without passing through this process.
+    pub fetched_from_files: Counter,
     requests: RefCell<Vec<u64>>,
 }
 
