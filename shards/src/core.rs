@@ -264,6 +264,10 @@ impl Core {
         &self.0.pending
     }
 
+    pub(crate) fn pool(&self) -> &Pool {
+        &self.0.pool
+    }
+
     pub(crate) fn driver(&self) -> &Driver {
         &self.0.driver
     }

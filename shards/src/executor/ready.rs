@@ -92,7 +92,8 @@ impl CoreShared {
                 ready.queues[header.class as usize].push_back(header);
                 ready.len += 1;
             });
-        } else {
+        } else if self.owner.load(Ordering::Relaxed) != 0 {
+            // (A core that has ended runs nothing; its queue would only keep the tasks alive.)
             self.remote.push(header);
             self.wake_if_sleeping();
         }

@@ -1,3 +1,4 @@
+use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -11,6 +12,7 @@ use super::{AlignedBuf, BLOCK};
 use crate::Core;
 use crate::backend::SyncKind;
 use crate::fault::{self, FileOperation};
+use crate::sys::Pool;
 
 /// How to open a file; the fields mean what those of [`std::fs::OpenOptions`] mean.
 #[derive(Clone, Copy, Debug, Default)]
@@ -61,9 +63,11 @@ pub enum Durability {
 #[derive(Clone, Debug)]
 pub struct File(Arc<OsFile>);
 
-#[derive(Debug)]
 pub(crate) struct OsFile {
-    fd: OwnedFd,
+    /// There until it is dropped.
+    fd: Option<OwnedFd>,
+    /// Closes the descriptor: the last close of a large deleted file takes the kernel long.
+    closer: Pool,
     direct: bool,
     path: PathBuf,
     /// For sendfile from a direct file, which needs the page cache: opened when first needed.
@@ -102,10 +106,10 @@ impl ReadBuf {
 
 impl OsFile {
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
+        self.fd.as_ref().expect("open until dropped").as_fd()
     }
 
-    fn open(path: PathBuf, options: &OpenOptions) -> io::Result<Self> {
+    fn open(path: PathBuf, options: &OpenOptions, closer: Pool) -> io::Result<Self> {
         let mut flags = OFlags::CLOEXEC;
         flags |= match (options.read, options.write || options.append) {
             (true, true) => OFlags::RDWR,
@@ -129,7 +133,8 @@ impl OsFile {
             (open(flags)?, false)
         };
         Ok(Self {
-            fd,
+            fd: Some(fd),
+            closer,
             direct,
             path,
             buffered: OnceLock::new(),
@@ -145,7 +150,7 @@ impl OsFile {
             // Through /proc, so that a renamed or deleted file is still found.
             let same = format!(
                 "/proc/self/fd/{}",
-                std::os::fd::AsRawFd::as_raw_fd(&self.fd)
+                std::os::fd::AsRawFd::as_raw_fd(&self.fd())
             );
             let fd = rustix::fs::open(same, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
             let _ = self.buffered.set(fd); // another core may have been faster: same file
@@ -163,6 +168,20 @@ impl OsFile {
     }
 }
 
+impl Drop for OsFile {
+    fn drop(&mut self) {
+        let descriptors = (self.fd.take(), self.buffered.take());
+        self.closer.submit(Box::new(move || drop(descriptors)));
+    }
+}
+
+impl fmt::Debug for OsFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let direct = if self.direct { ", direct" } else { "" };
+        write!(f, "{}{direct}", self.path.display())
+    }
+}
+
 impl File {
     /// Opens `path`, off the core.
     ///
@@ -170,10 +189,10 @@ impl File {
     /// What open(2) says, with the path in the text.
     pub async fn open(core: &Core, path: &Path, options: &OpenOptions) -> io::Result<File> {
         fault::check(core, FileOperation::Open, path).await?;
-        let (path, options) = (path.to_owned(), *options);
+        let (path, options, closer) = (path.to_owned(), *options, core.pool().clone());
         core.blocking(move || {
             let shown = path.clone();
-            match OsFile::open(path, &options) {
+            match OsFile::open(path, &options, closer) {
                 Ok(file) => Ok(File(Arc::new(file))),
                 Err(error) => Err(with_path(&error, "open", &shown)),
             }

@@ -209,6 +209,10 @@ impl TcpStream {
             counters.bytes_sent.add(sent as u64);
             counters.bytes_sent_from_files.add(sent as u64);
             offset += sent as u64;
+            if offset < end {
+                // A reader that keeps up lets no call wait: others must have their turn.
+                self.0.core.yield_now().await;
+            }
         }
         sending.finish();
         Ok(())
