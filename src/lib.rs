@@ -5,6 +5,7 @@
     allow(clippy::too_many_lines, reason = "a test may be a long table")
 )]
 
+pub mod cli;
 pub mod config;
 pub mod controller;
 pub mod coordinator;
@@ -16,3 +17,4 @@ pub mod outgoing;
 pub mod replication;
 pub mod server;
 pub mod shard;
+pub mod telemetry;

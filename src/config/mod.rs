@@ -23,7 +23,7 @@ mod topic;
 mod validate;
 mod value;
 
-pub use endpoint::{BindAddress, Endpoint, SecurityProtocol, Voter};
+pub use endpoint::{BindAddress, Endpoint, SecurityProtocol, Voter, split_host_port};
 pub use error::ConfigError;
 pub use settings::{DynamicSettings, Settings, what_is_allowed};
 pub use single_node::{DATA_DIRECTORY, single_node};
