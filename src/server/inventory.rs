@@ -1,6 +1,7 @@
 //! What the log directories hold when the broker starts: partitions, checkpoints, clean markers.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use protocol::Uuid;
@@ -10,7 +11,9 @@ use storage::disk::{self, Checkpoint};
 use storage::{DirectoryKind, Shutdown, StorageError, TopicPartition};
 use tracing::{info, warn};
 
+use super::ServeError;
 use super::hosted::OpenJob;
+use super::listeners::{TEARDOWN, TEARDOWN_STEP};
 use crate::metadata::Image;
 use crate::replication::PartitionKey;
 
@@ -37,8 +40,8 @@ impl LogDirectory {
     ///
     /// # Errors
     /// The lock is held by another broker, or the directory cannot be read.
-    pub async fn open(core: &Core, path: &Path, id: Uuid) -> Result<Self, StorageError> {
-        let lock = disk::lock(core, path).await?;
+    pub async fn open(core: &Core, path: &Path, id: Uuid) -> Result<Self, ServeError> {
+        let lock = lock_patiently(core, path).await?;
         let clean = disk::read_clean_marker(core, path).await?.is_some();
         // From here on a crash has to be recovered from.
         disk::remove_clean_marker(core, path).await?;
@@ -95,6 +98,25 @@ impl LogDirectory {
         job.log_directory = self.path.clone();
         job.shutdown = self.shutdown(&name);
         job.log_start_offset = self.log_starts.get(&name).copied().unwrap_or(0);
+    }
+}
+
+/// Locks, and while the lock is held tries again for as long as a killed process may hold it.
+async fn lock_patiently(core: &Core, path: &Path) -> Result<FileLock, ServeError> {
+    let mut left = TEARDOWN;
+    loop {
+        match disk::lock(core, path).await {
+            Err(StorageError::Io { source, .. }) if source.kind() == ErrorKind::WouldBlock => {
+                if left.is_zero() {
+                    return Err(ServeError::Locked {
+                        directory: path.to_path_buf(),
+                    });
+                }
+                core.sleep(TEARDOWN_STEP).await;
+                left = left.saturating_sub(TEARDOWN_STEP);
+            }
+            result => return Ok(result?),
+        }
     }
 }
 

@@ -2,12 +2,19 @@
 //! the start at once.
 
 use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
 
 use protocol::ListenerKind;
 use shards::io::BoundListener;
 
 use super::ServeError;
 use crate::config::{BrokerConfig, Endpoint};
+
+/// How long a killed process may hold on to its sockets and locks.
+pub const TEARDOWN: Duration = Duration::from_secs(3);
+/// How often to look whether it still does.
+pub const TEARDOWN_STEP: Duration = Duration::from_millis(20);
 
 /// A bound listener, and what it is for.
 pub struct Bound {
@@ -45,11 +52,11 @@ fn bind_endpoint(
         source,
     };
     for address in endpoint.bind_addresses().map_err(problem)? {
-        let mut result = BoundListener::bind(address.address);
+        let mut result = bind_patiently(address.address);
         if let (Err(error), Some(fallback)) = (&result, address.fallback)
             && is_unsupported(error)
         {
-            result = BoundListener::bind(fallback);
+            result = bind_patiently(fallback);
         }
         match result {
             Ok(socket) => bound.push(Bound {
@@ -62,6 +69,25 @@ fn bind_endpoint(
         }
     }
     Ok(())
+}
+
+/// Binds, and while the port is in use tries again for a moment: the kernel takes down the rings of
+/// a killed process, and with them its listening sockets, some time after the process is gone.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "no core runs yet that could await a timer"
+)]
+fn bind_patiently(address: SocketAddr) -> io::Result<BoundListener> {
+    let mut left = TEARDOWN;
+    loop {
+        match BoundListener::bind(address) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && !left.is_zero() => {
+                std::thread::sleep(TEARDOWN_STEP);
+                left = left.saturating_sub(TEARDOWN_STEP);
+            }
+            result => return result,
+        }
+    }
 }
 
 /// The machine does not have this kind of address.

@@ -14,6 +14,7 @@ mod registration;
 mod stop;
 
 use std::io;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -48,7 +49,16 @@ pub enum ServeError {
     /// io_uring, memory locks, threads.
     #[error(transparent)]
     Runtime(#[from] StartError),
-    /// A log directory that is in use or cannot be read.
+    /// A log directory that another broker has.
+    #[error(
+        "{} is in use by another broker: stop it, or choose another directory in `log.dirs`",
+        .directory.display()
+    )]
+    Locked {
+        /// The directory.
+        directory: PathBuf,
+    },
+    /// A log directory that cannot be read.
     #[error(transparent)]
     Storage(#[from] StorageError),
     /// The metadata log.
