@@ -6,111 +6,17 @@ use proptest::option;
 use proptest::prelude::*;
 use protocol::frame;
 use protocol::hot::fetch::{self, FetchAnswer, NodeEndpoint, Part, PartitionAnswer};
-use protocol::hot::{TopicEntry, TopicKey};
 use protocol::messages::{
-    FetchRequest, FetchResponse, FetchResponseAbortedTransaction, FetchResponseEpochEndOffset,
+    FetchResponse, FetchResponseAbortedTransaction, FetchResponseEpochEndOffset,
     FetchResponseFetchableTopicResponse, FetchResponseLeaderIdAndEpoch, FetchResponsePartitionData,
     FetchResponseSnapshotId,
 };
-use protocol::wire::{Reader, Writer};
+use protocol::wire::Writer;
 use protocol::{Str, Uuid};
 
+use crate::entries;
 use crate::interpreter::{self, Noise};
 use crate::random::Random;
-
-fn entries<T, P, E>(
-    version: i16,
-    topics: &[T],
-    split: impl Fn(&T) -> (&Str, Uuid, &[P]),
-    entry: impl Fn(&P) -> E,
-) -> Vec<TopicEntry<E>> {
-    let mut all = Vec::new();
-    for (topic_index, topic) in topics.iter().enumerate() {
-        let (name, id, partitions) = split(topic);
-        let key = || {
-            if version >= 13 {
-                TopicKey::Id(id)
-            } else {
-                TopicKey::Name(name.clone())
-            }
-        };
-        for one in partitions {
-            all.push(TopicEntry {
-                topic_index,
-                topic: key(),
-                entry: entry(one),
-            });
-        }
-    }
-    all
-}
-
-/// Both parsers on the same bytes: same verdict, same content, same end.
-fn assert_requests_equal(bytes: &Bytes, version: i16) -> bool {
-    let mut generated = Reader::with_budget(bytes.clone(), usize::MAX);
-    let mut hot = Reader::with_budget(bytes.clone(), usize::MAX);
-    let expected = FetchRequest::decode(&mut generated, version);
-    let got = fetch::FetchRequest::parse(&mut hot, version);
-    let (expected, got) = match (expected, got) {
-        (Ok(expected), Ok(got)) => (expected, got),
-        (Err(expected), Err(got)) => {
-            assert_eq!(
-                (got.message, got.version),
-                (expected.message, expected.version)
-            );
-            return false;
-        }
-        (expected, got) => panic!("generated: {expected:?}\nby hand: {got:?}"),
-    };
-    assert_eq!(hot.position(), generated.position());
-    let state = &expected.replica_state;
-    let replica_id = if version < 15 {
-        expected.replica_id
-    } else {
-        state.replica_id
-    };
-    assert_eq!(got.cluster_id, expected.cluster_id);
-    assert_eq!(
-        (got.replica_id, got.replica_epoch),
-        (replica_id, state.replica_epoch)
-    );
-    assert_eq!(
-        (got.max_wait_ms, got.min_bytes),
-        (expected.max_wait_ms, expected.min_bytes)
-    );
-    assert_eq!(got.max_bytes, expected.max_bytes);
-    assert_eq!(got.isolation_level, expected.isolation_level);
-    assert_eq!(
-        (got.session_id, got.session_epoch),
-        (expected.session_id, expected.session_epoch)
-    );
-    assert_eq!(got.rack_id, expected.rack_id);
-    let partitions = entries(
-        version,
-        &expected.topics,
-        |topic| (&topic.topic, topic.topic_id, &topic.partitions[..]),
-        |one| fetch::FetchPartition {
-            partition: one.partition,
-            current_leader_epoch: one.current_leader_epoch,
-            fetch_offset: one.fetch_offset,
-            last_fetched_epoch: one.last_fetched_epoch,
-            log_start_offset: one.log_start_offset,
-            max_bytes: one.partition_max_bytes,
-            replica_directory_id: one.replica_directory_id,
-            high_watermark: one.high_watermark,
-        },
-    );
-    assert_eq!(got.partitions().len(), partitions.len());
-    assert_eq!(got.partitions().collect::<Vec<_>>(), partitions);
-    let forgotten = entries(
-        version,
-        &expected.forgotten_topics_data,
-        |topic| (&topic.topic, topic.topic_id, &topic.partitions[..]),
-        |partition| fetch::ForgottenPartition(*partition),
-    );
-    assert_eq!(got.forgotten().collect::<Vec<_>>(), forgotten);
-    true
-}
 
 proptest! {
     #[test]
@@ -126,15 +32,15 @@ proptest! {
         let value = interpreter::generate(&message, version, &mut Random::new(seed));
         let noise = if noise { Noise::UnknownTags } else { Noise::None };
         let whole = Bytes::from(interpreter::write(&message, &value, version, noise).unwrap());
-        prop_assert!(assert_requests_equal(&whole, version));
-        assert_requests_equal(&whole.slice(..cut.index(whole.len())), version);
-        assert_requests_equal(&whole, other_version);
+        prop_assert!(entries::fetch_request(&whole, version));
+        entries::fetch_request(&whole.slice(..cut.index(whole.len())), version);
+        entries::fetch_request(&whole, other_version);
         let mut damaged = whole.to_vec();
         for (at, byte) in damage {
             let at = at.index(damaged.len());
             damaged[at] = byte;
         }
-        assert_requests_equal(&damaged.into(), version);
+        entries::fetch_request(&damaged.into(), version);
     }
 }
 

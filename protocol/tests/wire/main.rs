@@ -8,6 +8,8 @@
 )]
 mod schema;
 
+#[path = "../../fuzz/entries.rs"]
+mod entries;
 mod golden;
 mod hostile;
 mod hot_fetch;

@@ -1,0 +1,9 @@
+#![no_main]
+
+#[path = "../entries.rs"]
+#[allow(dead_code, reason = "shared by all targets")]
+mod entries;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    entries::envelopes(data);
+});
