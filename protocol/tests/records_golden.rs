@@ -18,18 +18,36 @@ use protocol::records::{
 const T: i64 = 1_700_000_000_000;
 const LIMIT: usize = 1 << 20;
 
+fn unhex(hex: &str) -> Bytes {
+    let byte = |at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
+    (0..hex.len())
+        .step_by(2)
+        .map(byte)
+        .collect::<Vec<_>>()
+        .into()
+}
+
 fn golden() -> BTreeMap<&'static str, Bytes> {
+    let split = |line: &'static str| line.split_once(' ').unwrap();
     include_str!("records_golden/golden.txt")
         .lines()
-        .map(|line| {
-            let (name, hex) = line.split_once(' ').unwrap();
-            let bytes = (0..hex.len())
-                .step_by(2)
-                .map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap())
-                .collect::<Vec<_>>();
-            (name, Bytes::from(bytes))
-        })
+        .map(split)
+        .map(|(name, hex)| (name, unhex(hex)))
         .collect()
+}
+
+fn rules() -> Rules {
+    Rules {
+        origin: Origin::Client,
+        max_message_bytes: 1_048_588,
+        compacted: false,
+        timestamp_type: TimestampType::CreateTime,
+        timestamp_before_max_ms: i64::MAX,
+        timestamp_after_max_ms: 3_600_000,
+        compression: TopicCompression::Producer,
+        max_record_bytes: LIMIT,
+        max_decompressed: LIMIT,
+    }
 }
 
 /// What `Golden.java` puts in: `headers` for v2, timestamps as `at` says.
@@ -204,16 +222,7 @@ fn message_sets_are_written_as_java_writes_them() {
 
 #[test]
 fn java_batches_pass_the_leaders_checks() {
-    let rules = Rules {
-        origin: Origin::Client,
-        max_message_bytes: 1_048_588,
-        compacted: false,
-        timestamp_type: TimestampType::CreateTime,
-        timestamp_before_max_ms: i64::MAX,
-        timestamp_after_max_ms: 3_600_000,
-        compression: TopicCompression::Producer,
-        max_decompressed: LIMIT,
-    };
+    let rules = rules();
     for (name, bytes) in golden() {
         if !name.starts_with("v2") || name == "v2-append-time" {
             continue;
@@ -234,4 +243,50 @@ fn java_batches_pass_the_leaders_checks() {
         validated.assign(&mut appended, 100, 5);
         assert_eq!(appended, bytes, "{name}");
     }
+}
+
+/// The verdicts of Kafka 4.4's own validator (`records_golden/Validate.java`) on record sets of every
+/// kind of damage: same error code, same texts, same header of what is appended.
+#[test]
+fn the_leaders_verdicts_are_those_of_kafka() {
+    let mut scratch = Scratch::default();
+    let mut verdicts = [0, 0];
+    for line in include_str!("records_golden/validate.txt").lines() {
+        let [mode, input, verdict] = line.split('\t').collect::<Vec<_>>().try_into().unwrap();
+        let mode: u8 = mode.parse().unwrap();
+        let rules = Rules {
+            max_message_bytes: 4000,
+            compacted: mode & 1 != 0,
+            timestamp_type: match mode & 2 {
+                0 => TimestampType::CreateTime,
+                _ => TimestampType::LogAppendTime,
+            },
+            timestamp_before_max_ms: 86_400_000,
+            max_record_bytes: 250,
+            ..rules()
+        };
+        let (ours, at) = match validate(&unhex(input), &rules, T, &mut scratch) {
+            Ok(validated) => {
+                assert!(validated.is_in_place());
+                let mut appended = validated.batch().bytes().to_vec();
+                validated.assign(&mut appended, 1000, 4);
+                let header: String = appended[..61]
+                    .iter()
+                    .map(|byte| format!("{byte:02x}"))
+                    .collect();
+                (format!("OK {} {header}", validated.max_timestamp()), 0)
+            }
+            Err(rejection) => {
+                let errors: Vec<_> = rejection
+                    .record_errors("t-0")
+                    .map(|(index, message)| format!("{index}:{message}"))
+                    .collect();
+                let code = rejection.error_code().code();
+                (format!("ERROR {code} {}", errors.join(";")), 1)
+            }
+        };
+        assert_eq!(ours, verdict, "{input}");
+        verdicts[at] += 1;
+    }
+    assert!(verdicts[0] > 10 && verdicts[1] > 50, "{verdicts:?}");
 }

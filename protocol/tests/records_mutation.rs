@@ -130,6 +130,7 @@ fn rules(compression: TopicCompression) -> Rules {
         timestamp_before_max_ms: 1 << 50,
         timestamp_after_max_ms: 3_600_000,
         compression,
+        max_record_bytes: LIMIT,
         max_decompressed: LIMIT,
     }
 }

@@ -97,6 +97,7 @@ fn rules() -> Rules {
         timestamp_before_max_ms: i64::MAX,
         timestamp_after_max_ms: i64::MAX,
         compression: TopicCompression::Producer,
+        max_record_bytes: LIMIT,
         max_decompressed: LIMIT,
     }
 }

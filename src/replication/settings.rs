@@ -48,6 +48,7 @@ impl PartitionSettings {
                 timestamp_before_max_ms: topic.timestamp_before_max_ms,
                 timestamp_after_max_ms: topic.timestamp_after_max_ms,
                 compression: target_compression(topic.compression),
+                max_record_bytes: topic.max_decompressed_message_bytes as usize,
                 max_decompressed: limits.max_decompressed,
             },
             min_insync_replicas: topic.min_insync_replicas,

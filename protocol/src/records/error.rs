@@ -46,6 +46,8 @@ pub enum RecordProblem {
     VarintTooLong,
     #[error("its size is {size}")]
     NegativeSize { size: i32 },
+    #[error("it is {size} bytes, the topic takes {max} (max.decompressed.message.bytes)")]
+    TooLarge { size: i32, max: usize },
     #[error("it declares {count} headers")]
     HeaderCount { count: i32 },
     #[error("a header key has length {length}")]

@@ -87,6 +87,12 @@ impl Attributes {
         self.0 & Self::DELETE_HORIZON != 0
     }
 
+    /// Without the bits that Kafka 4.4 gives no meaning.
+    #[must_use]
+    pub(crate) fn known(self) -> Self {
+        Attributes(self.0 & 0x7f)
+    }
+
     #[must_use]
     pub fn with_compression(self, compression: Compression) -> Self {
         Attributes((self.0 & !Self::COMPRESSION) | i16::from(compression.id()))

@@ -36,12 +36,15 @@ pub fn set_max_timestamp(
         batch.len() >= BATCH_OVERHEAD,
         "a batch that was parsed has its header"
     );
-    let before = Attributes(get_i16(batch, ATTRIBUTES));
-    let after = before.with_timestamp_type(timestamp_type);
+    let attributes = Attributes(get_i16(batch, ATTRIBUTES));
     let wanted = max_timestamp.to_be_bytes();
-    if before == after && batch[MAX_TIMESTAMP..MAX_TIMESTAMP + 8] == wanted {
+    if attributes.timestamp_type() == timestamp_type
+        && batch[MAX_TIMESTAMP..MAX_TIMESTAMP + 8] == wanted
+    {
         return false;
     }
+    // Where Kafka writes the attributes, bits that it does not know are lost.
+    let after = attributes.known().with_timestamp_type(timestamp_type);
     batch[ATTRIBUTES..ATTRIBUTES + 2].copy_from_slice(&after.0.to_be_bytes());
     batch[MAX_TIMESTAMP..MAX_TIMESTAMP + 8].copy_from_slice(&wanted);
     write_crc(batch);

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use super::batch::BatchView;
 use super::compress::Scratch;
 use super::error::BatchError;
-use super::walk::{RecordFacts, walk};
+use super::walk::{Limits, RecordFacts, walk};
 
 /// Where a record stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,19 +58,24 @@ impl BatchView {
         wanted: impl Fn(TimestampAndOffset) -> bool,
     ) -> Result<Option<TimestampAndOffset>, BatchError> {
         let mut result = None;
-        walk(self, max_decompressed, scratch, |record: RecordFacts| {
-            let found = TimestampAndOffset {
-                timestamp: record.timestamp,
-                offset: self
-                    .base_offset
-                    .wrapping_add(i64::from(record.offset_delta)),
-            };
-            if wanted(found) {
-                result = Some(found);
-                return ControlFlow::Break(());
-            }
-            ControlFlow::Continue(())
-        })?;
+        walk(
+            self,
+            Limits::decompressed(max_decompressed),
+            scratch,
+            |record: RecordFacts| {
+                let found = TimestampAndOffset {
+                    timestamp: record.timestamp,
+                    offset: self
+                        .base_offset
+                        .wrapping_add(i64::from(record.offset_delta)),
+                };
+                if wanted(found) {
+                    result = Some(found);
+                    return ControlFlow::Break(());
+                }
+                ControlFlow::Continue(())
+            },
+        )?;
         Ok(result)
     }
 }

@@ -19,7 +19,7 @@ use super::error::BatchError;
 use super::header::{HEADER_UP_TO_MAGIC, LOG_OVERHEAD, NO_TIMESTAMP, Peek, TimestampType};
 use super::recompress::{RecompressError, TopicCompression, recompress, renumber};
 use super::rewrite;
-use super::walk::{RecordFacts, walk};
+use super::walk::{Limits, RecordFacts, walk};
 
 pub use old::{ValidatedOld, validate_old};
 pub use rejection::{RecordRejection, RecordRejections, Rejection, Violation};
@@ -49,6 +49,8 @@ pub struct Rules {
     pub timestamp_after_max_ms: i64,
     /// `compression.type`.
     pub compression: TopicCompression,
+    /// `max.decompressed.message.bytes`: of one record in a compressed batch.
+    pub max_record_bytes: usize,
     /// What a compressed batch may unpack to, in bytes. Without recompression this bounds time, not
     /// memory.
     pub max_decompressed: usize,
@@ -85,7 +87,11 @@ pub fn validate(
     check_batch(&batch, rules)?;
     let compression = batch.compression()?;
     let mut walked = Walked::new(rules, now_ms, compression);
-    let uncompressed_bytes = walk(&batch, rules.max_decompressed, scratch, |record| {
+    let limits = Limits {
+        decompressed: rules.max_decompressed,
+        record: rules.max_record_bytes,
+    };
+    let uncompressed_bytes = walk(&batch, limits, scratch, |record| {
         walked.visit(&batch, record);
         ControlFlow::Continue(())
     })

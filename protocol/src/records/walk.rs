@@ -20,11 +20,28 @@ pub(crate) struct RecordFacts {
     pub(crate) value_size: i32,
 }
 
+/// What compressed batches may hold, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    pub(crate) decompressed: usize,
+    /// Of one record, without the length in front of it.
+    pub(crate) record: usize,
+}
+
+impl Limits {
+    pub(crate) fn decompressed(decompressed: usize) -> Limits {
+        Limits {
+            decompressed,
+            record: usize::MAX,
+        }
+    }
+}
+
 /// Calls `visit` for every record and gives the uncompressed size of all records; `None` if `visit`
 /// broke off. The whole batch is checked on the way, unless it does.
 pub(crate) fn walk(
     batch: &BatchView,
-    max_decompressed: usize,
+    limits: Limits,
     scratch: &mut Scratch,
     visit: impl FnMut(RecordFacts) -> ControlFlow<()>,
 ) -> Result<Option<u64>, BatchError> {
@@ -40,18 +57,19 @@ pub(crate) fn walk(
                 bytes: payload,
                 at: 0,
             },
+            usize::MAX,
             visit,
         ),
         compression => {
             let right = Lz4Checksum::Right;
-            let chunks = Chunks::new(compression, payload, max_decompressed, right, scratch)?;
+            let chunks = Chunks::new(compression, payload, limits.decompressed, right, scratch)?;
             let input = ChunkInput {
                 chunks,
                 at: 0,
                 left: 0,
                 before: 0,
             };
-            walk_input(batch, input, visit)
+            walk_input(batch, input, limits.record, visit)
         }
     }
 }
@@ -59,6 +77,7 @@ pub(crate) fn walk(
 fn walk_input<I: Input>(
     batch: &BatchView,
     mut input: I,
+    max_record: usize,
     mut visit: impl FnMut(RecordFacts) -> ControlFlow<()>,
 ) -> Result<Option<u64>, BatchError> {
     let declared = batch.records_count;
@@ -73,7 +92,7 @@ fn walk_input<I: Input>(
                 found: index,
             });
         }
-        let mut facts = read_facts(&mut input).map_err(|failure| failure.at(index))?;
+        let mut facts = read_facts(&mut input, max_record).map_err(|failure| failure.at(index))?;
         facts.index = index;
         facts.timestamp =
             log_append_time.unwrap_or_else(|| batch.base_timestamp.wrapping_add(facts.timestamp));
@@ -90,11 +109,18 @@ fn walk_input<I: Input>(
 
 /// Steps over one record; `timestamp` is still the delta.
 #[inline]
-fn read_facts<I: Input>(input: &mut I) -> Result<RecordFacts, Failure> {
+fn read_facts<I: Input>(input: &mut I, max_record: usize) -> Result<RecordFacts, Failure> {
     let size = input.varint()?;
     let start = input.position();
     let end = match u64::try_from(size) {
-        Ok(size) => start + size,
+        Ok(bytes) if bytes > max_record as u64 => {
+            return Err(RecordProblem::TooLarge {
+                size,
+                max: max_record,
+            }
+            .into());
+        }
+        Ok(bytes) => start + bytes,
         Err(_) => return Err(RecordProblem::NegativeSize { size }.into()),
     };
     input.skip(1)?;

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 
 use bytes::{BufMut, BytesMut};
-use flate2::bufread::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 use flate2::write::GzEncoder;
 
 const CHUNK: usize = 32 * 1024;
@@ -20,8 +20,10 @@ pub(super) fn compress(level: i32, data: &[u8], out: &mut BytesMut) -> Result<()
     Ok(())
 }
 
+const MAGIC: [u8; 2] = [0x1f, 0x8b];
+
 pub(super) struct Reader<'a> {
-    decoder: MultiGzDecoder<&'a [u8]>,
+    decoder: GzDecoder<&'a [u8]>,
     buffer: &'a mut Vec<u8>,
     filled: usize,
 }
@@ -30,18 +32,28 @@ impl<'a> Reader<'a> {
     pub(super) fn new(data: &'a [u8], buffer: &'a mut Vec<u8>) -> Self {
         buffer.resize(CHUNK, 0);
         Reader {
-            decoder: MultiGzDecoder::new(data),
+            decoder: GzDecoder::new(data),
             buffer,
             filled: 0,
         }
     }
 
+    /// What follows a member and does not look like another one is ignored, as Java does.
     pub(super) fn advance(&mut self) -> Result<bool, String> {
-        self.filled = self
-            .decoder
-            .read(self.buffer)
-            .map_err(|error| error.to_string())?;
-        Ok(self.filled > 0)
+        loop {
+            self.filled = self
+                .decoder
+                .read(self.buffer)
+                .map_err(|error| error.to_string())?;
+            if self.filled > 0 {
+                return Ok(true);
+            }
+            let rest: &'a [u8] = self.decoder.get_ref();
+            if !rest.starts_with(&MAGIC) {
+                return Ok(false);
+            }
+            self.decoder = GzDecoder::new(rest);
+        }
     }
 
     pub(super) fn chunk(&self) -> &[u8] {

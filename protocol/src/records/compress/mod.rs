@@ -453,6 +453,26 @@ mod tests {
     }
 
     #[test]
+    fn gzip_reads_members_after_each_other_and_leaves_what_is_none() {
+        let mut members = compressed(Compression::Gzip, b"one ");
+        members.extend_from_slice(&compressed(Compression::Gzip, b""));
+        members.extend_from_slice(&compressed(Compression::Gzip, b"two"));
+        assert_eq!(
+            decompress(Compression::Gzip, &members, 7).unwrap(),
+            b"one two"
+        );
+        let checksum_at = members.len() - 8;
+        members.extend_from_slice(b"rest");
+        assert_eq!(
+            decompress(Compression::Gzip, &members, 7).unwrap(),
+            b"one two"
+        );
+        members[checksum_at] ^= 1;
+        assert!(decompress(Compression::Gzip, &members, 7).is_err());
+        assert!(decompress(Compression::Gzip, b"", 7).is_err());
+    }
+
+    #[test]
     fn a_raw_snappy_block_cannot_claim_gigabytes() {
         // The length varint says 4 GiB - 1.
         let claim = [0xff, 0xff, 0xff, 0xff, 0x0f, 0x00, 0x41];

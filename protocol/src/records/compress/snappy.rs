@@ -90,11 +90,9 @@ impl<'a> Reader<'a> {
         while self.rest.len() >= HEADER && self.rest.starts_with(&MAGIC) {
             self.rest = &self.rest[HEADER..];
         }
-        if self.rest.is_empty() {
-            return Ok(None);
-        }
+        // Less than a length is the end, as in Java.
         let Some((length, rest)) = self.rest.split_first_chunk::<4>() else {
-            return Err("the length of a block is cut".to_owned());
+            return Ok(None);
         };
         let length = i32::from_be_bytes(*length);
         let Some(block) = usize::try_from(length)

@@ -16,6 +16,7 @@ pub(super) fn rules() -> Rules {
         timestamp_before_max_ms: i64::MAX,
         timestamp_after_max_ms: HOUR,
         compression: TopicCompression::Producer,
+        max_record_bytes: usize::MAX,
         max_decompressed: 1 << 20,
     }
 }
@@ -256,6 +257,39 @@ fn the_size_limit_is_of_the_whole_batch() {
     };
     let rejection = check(&good, &less).unwrap_err();
     assert_eq!(rejection.error_code(), ErrorCode::MessageTooLarge);
+}
+
+#[test]
+fn a_record_of_a_compressed_batch_has_a_limit_of_its_own() {
+    for compression in Compression::ALL {
+        let mut builder = BatchBuilder::new(0).codec(compression);
+        builder.append(NOW, None, Some(&[7; 1000]), &[]);
+        let bytes = builder.build_bytes().unwrap();
+        // Attributes, two deltas, null key, value with its length, no headers.
+        let size = 1 + 1 + 1 + 1 + 2 + 1000 + 1;
+        assert!(
+            check(
+                &bytes,
+                &Rules {
+                    max_record_bytes: size,
+                    ..rules()
+                }
+            )
+            .is_ok()
+        );
+        let less = check(
+            &bytes,
+            &Rules {
+                max_record_bytes: size - 1,
+                ..rules()
+            },
+        );
+        if compression == Compression::None {
+            assert!(less.is_ok());
+        } else {
+            assert_eq!(less.unwrap_err().error_code(), ErrorCode::InvalidRecord);
+        }
+    }
 }
 
 #[test]
