@@ -335,8 +335,9 @@ mod tests {
 
     /// `name=value@source` of each synonym, as an admin client prints them.
     fn synonyms(entry: &DescribedConfig) -> Vec<String> {
-        let value =
-            |synonym: &DescribedSynonym| synonym.value.clone().unwrap_or("null".to_string());
+        let value = |synonym: &DescribedSynonym| {
+            synonym.value.clone().unwrap_or_else(|| "null".to_string())
+        };
         entry
             .synonyms
             .iter()

@@ -105,7 +105,7 @@ macro_rules! group_handlers {
 }
 
 group_handlers! {
-    JoinGroup: JoinGroupRequest => JoinGroupResponse, service::join_group;
+    JoinGroup: JoinGroupRequest => JoinGroupResponse, join_group;
     SyncGroup: SyncGroupRequest => SyncGroupResponse, service::sync_group;
     Heartbeat: HeartbeatRequest => HeartbeatResponse, service::heartbeat;
     LeaveGroup: LeaveGroupRequest => LeaveGroupResponse, service::leave_group;
@@ -115,6 +115,21 @@ group_handlers! {
     ListGroups: ListGroupsRequest => ListGroupsResponse, service::list_groups;
     DescribeGroups: DescribeGroupsRequest => DescribeGroupsResponse, describe_groups;
     DeleteGroups: DeleteGroupsRequest => DeleteGroupsResponse, service::delete_groups;
+}
+
+/// First version in which no protocol is null; before, it is empty.
+const NULL_PROTOCOL_SINCE: i16 = 7;
+
+async fn join_group(
+    call: &Call,
+    caller: &GroupCaller,
+    request: JoinGroupRequest,
+) -> JoinGroupResponse {
+    let mut response = service::join_group(call, caller, request).await;
+    if response.error_code != 0 {
+        response.protocol_name = (call.version() < NULL_PROTOCOL_SINCE).then(Str::default);
+    }
+    response
 }
 
 fn offset_commit<'a>(

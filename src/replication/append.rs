@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use protocol::records::validate::{Rejection, Validated};
-use protocol::records::{BatchView, Compression, rewrite, validate};
+use protocol::records::{BatchHeader, BatchView, Compression, rewrite, validate};
 use storage::{AppendError, AppendOrigin, AppendTicket, StorageError};
 
 use super::Acks;
@@ -113,6 +113,12 @@ impl Replicas {
         records: &Bytes,
         version: i16,
     ) -> Result<Bytes, AppendFailure> {
+        let compression = BatchHeader::parse(records)
+            .ok()
+            .and_then(|it| it.compression().ok());
+        if version < ZSTD_SINCE_PRODUCE && compression == Some(Compression::Zstd) {
+            return Err(AppendFailure::ZstdTooEarly);
+        }
         let now_ms = self.core.wall_clock_ms();
         let mut scratch = self.scratch.borrow_mut();
         let rules = &settings.client_rules;
@@ -121,9 +127,6 @@ impl Replicas {
         let header = validated.batch().header();
         if header.is_transactional() {
             return Err(AppendFailure::Transactional);
-        }
-        if version < ZSTD_SINCE_PRODUCE && header.compression().ok() == Some(Compression::Zstd) {
-            return Err(AppendFailure::ZstdTooEarly);
         }
         to_append(&validated, settings).map_err(AppendFailure::Rejected)
     }

@@ -49,5 +49,5 @@ fn sync_parent(path: &Path) -> io::Result<()> {
     let parent = path
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty());
-    File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+    File::open(parent.unwrap_or_else(|| Path::new(".")))?.sync_all()
 }

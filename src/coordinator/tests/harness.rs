@@ -139,7 +139,7 @@ impl Bench {
             client_host: text("/127.0.0.1"),
             random: self
                 .random
-                .unwrap_or(u128::from(self.next_token).to_be_bytes()),
+                .unwrap_or_else(|| u128::from(self.next_token).to_be_bytes()),
         };
         self.event(Event::Request(context, Box::new(request)));
         token
