@@ -131,3 +131,79 @@ fn ten_thousand_logs() {
     });
     println!("the core has ended");
 }
+
+/// Appends `count` batches with at most `depth` of them under way; answers bytes a second.
+async fn pump(core: &Core, log: &Log, bytes: bytes::Bytes, count: usize, depth: usize) -> f64 {
+    let began = core.now();
+    let mut tickets = std::collections::VecDeque::new();
+    for _ in 0..count {
+        if tickets.len() == depth {
+            let oldest: storage::AppendTicket = tickets.pop_front().unwrap();
+            oldest.await.unwrap();
+        }
+        let bytes = std::slice::from_ref(&bytes);
+        tickets.push_back(log.append(bytes, 0, AppendOrigin::Client).unwrap());
+    }
+    for ticket in tickets {
+        ticket.await.unwrap();
+    }
+    (count * bytes.len()) as f64 / core.now().saturating_duration_since(began).as_secs_f64()
+}
+
+fn cpu_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
+    let ticks = |at: usize| fields[at].parse::<f64>().unwrap();
+    (ticks(11) + ticks(12)) / 100.0
+}
+
+#[test]
+#[ignore = "a measurement"]
+fn throughput_of_one_log() {
+    let directory = TempDir::new("throughput");
+    let path = directory.path();
+    on_core(move |core| async move {
+        let storage = storage(&core);
+        let (log, _) = open(&storage, &path, LogConfig::default(), Shutdown::Clean).await;
+        for (size, count, depth) in [
+            (1 << 20, 1_000, 4),
+            (16 << 10, 60_000, 64),
+            (1_000, 200_000, 500),
+            (100, 20_000, 1),
+        ] {
+            let (writes, cpu) = (storage.counters().writes, cpu_seconds());
+            let bytes = batch(1, &vec![7; size]);
+            let rate = pump(&core, &log, bytes, count, depth).await;
+            let (writes, cpu) = (storage.counters().writes - writes, cpu_seconds() - cpu);
+            println!(
+                "{size} bytes, {depth} under way: {:.1} MB/s, {:.0} appends/s, {writes} writes, \
+                 {:.2} us of CPU each",
+                rate / 1e6,
+                rate / size as f64,
+                cpu * 1e6 / count as f64
+            );
+        }
+        let (began, cpu) = (core.now(), cpu_seconds());
+        let (mut offset, mut read) = (0, 0_u64);
+        loop {
+            let limits = storage::ReadLimits {
+                max_bytes: 1 << 20,
+                up_to_offset: i64::MAX,
+                whole_first_batch: true,
+            };
+            let result = log.read(offset, limits).await.unwrap();
+            if result.bytes == 0 {
+                break;
+            }
+            read += u64::from(result.bytes);
+            offset = result.next_offset;
+        }
+        println!(
+            "found {:.0} MB as slices in {:?}, {:.2} s of CPU; {:?}",
+            read as f64 / 1e6,
+            core.now().saturating_duration_since(began),
+            cpu_seconds() - cpu,
+            storage.counters()
+        );
+    });
+}

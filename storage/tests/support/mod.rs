@@ -20,9 +20,19 @@ where
     F: FnOnce(Core) -> Fut + Send + 'static,
     Fut: Future<Output = ()> + 'static,
 {
+    on_faulty_core(None, test);
+}
+
+/// The same, with faults of its files.
+pub fn on_faulty_core<F, Fut>(file_faults: Option<shards::fault::FileFaults>, test: F)
+where
+    F: FnOnce(Core) -> Fut + Send + 'static,
+    Fut: Future<Output = ()> + 'static,
+{
     let options = RuntimeOptions {
         cores: 1,
         propagate_panics: true,
+        file_faults,
         ..Default::default()
     };
     let runtime = Runtime::new(options).expect("a runtime");
