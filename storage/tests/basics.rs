@@ -591,3 +591,29 @@ fn starts_move_up_and_ends_move_back() {
         assert!(!path.join("topic-0").exists());
     });
 }
+
+#[test]
+fn a_log_directory_is_locked_for_every_kind_of_broker() {
+    let directory = TempDir::new("lock");
+    let path = directory.path();
+    on_core(move |core| async move {
+        let lock = storage::disk::lock(&core, &path).await.unwrap();
+        assert!(
+            storage::disk::lock(&core, &path).await.is_err(),
+            "held already"
+        );
+        drop(lock);
+        let lock = storage::disk::lock(&core, &path).await.unwrap();
+        // Kafka's lock is Java's, which is fcntl's: /proc/locks must show both kinds on the file.
+        use std::os::unix::fs::MetadataExt;
+        let inode = std::fs::metadata(path.join(".lock")).unwrap().ino();
+        let locks = std::fs::read_to_string("/proc/locks").unwrap();
+        for kind in ["FLOCK", "POSIX"] {
+            let held = locks
+                .lines()
+                .any(|line| line.contains(kind) && line.contains(&format!(":{inode} ")));
+            assert!(held, "no {kind} on inode {inode} in\n{locks}");
+        }
+        drop(lock);
+    });
+}

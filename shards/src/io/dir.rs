@@ -200,12 +200,15 @@ pub struct FileLock {
     _fd: OwnedFd,
 }
 
-/// Takes flock(2) on `path`, created when absent; `WouldBlock` when another process holds it.
+/// Takes flock(2) and fcntl(2)'s lock on `path`, created when absent; `WouldBlock` when another
+/// process holds either.
 pub async fn lock_file(core: &Core, path: &Path) -> io::Result<FileLock> {
     at(core, "lock", path, |path| {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
         let fd = rustix::fs::open(path, flags, Mode::from_raw_mode(0o644))?;
         rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive)?;
+        // The two kinds do not see each other, and programs in Java take the other kind.
+        rustix::fs::fcntl_lock(&fd, FlockOperation::NonBlockingLockExclusive)?;
         Ok(FileLock { _fd: fd })
     })
     .await
