@@ -21,6 +21,8 @@ pub struct StorageOptions {
     pub idle_after: Duration,
     /// A file is extended ahead of the writes by at most this much.
     pub extend_bytes_max: u32,
+    /// `producer.id.expiration.check.interval.ms`: how often idle producers are looked for.
+    pub producer_check_interval: Duration,
 }
 
 impl Default for StorageOptions {
@@ -31,6 +33,7 @@ impl Default for StorageOptions {
             open_read_files: 256,
             idle_after: Duration::from_secs(10),
             extend_bytes_max: 16 << 20,
+            producer_check_interval: Duration::from_secs(600),
         }
     }
 }
@@ -49,6 +52,9 @@ pub(crate) struct StorageInner {
     /// Logs with something to give back or to flush; the housekeeping task looks at no others.
     busy: RefCell<Vec<Weak<LogInner>>>,
     housekeeping: Cell<bool>,
+    /// Every log of the core, for the expiry of producers.
+    logs: RefCell<Vec<Weak<LogInner>>>,
+    expiring: Cell<bool>,
     next_log_id: Cell<u64>,
 }
 
@@ -64,6 +70,8 @@ impl Storage {
             counters: RefCell::new(Counters::default()),
             busy: RefCell::new(Vec::new()),
             housekeeping: Cell::new(false),
+            logs: RefCell::new(Vec::new()),
+            expiring: Cell::new(false),
             next_log_id: Cell::new(0),
             core,
             options,
@@ -92,6 +100,49 @@ impl Storage {
         let id = self.0.next_log_id.get();
         self.0.next_log_id.set(id + 1);
         id
+    }
+
+    /// Makes a new log known.
+    pub(crate) fn register(&self, log: &Rc<LogInner>) {
+        self.0.logs.borrow_mut().push(Rc::downgrade(log));
+        if !self.0.expiring.replace(true) {
+            let storage = self.clone();
+            drop(
+                self.0
+                    .core
+                    .spawn(TaskClass::Background, "producer-expiry", async move {
+                        storage.expire_producers().await;
+                    }),
+            );
+        }
+    }
+
+    /// Lets the logs forget idle producers from time to time, until no log is left.
+    async fn expire_producers(&self) {
+        loop {
+            self.0
+                .core
+                .sleep(self.0.options.producer_check_interval)
+                .await;
+            let logs = self.0.logs.take();
+            let mut living: Vec<_> = logs
+                .into_iter()
+                .filter(|log| log.strong_count() > 0)
+                .collect();
+            for (at, log) in living.iter().filter_map(Weak::upgrade).enumerate() {
+                log.expire_producers();
+                if at % 256 == 255 {
+                    self.0.core.yield_now().await;
+                }
+            }
+            let mut logs = self.0.logs.borrow_mut();
+            living.append(&mut logs);
+            *logs = living;
+            if logs.is_empty() {
+                self.0.expiring.set(false);
+                return;
+            }
+        }
     }
 
     /// Puts a log under housekeeping until it is idle again.

@@ -373,6 +373,41 @@ fn the_number_of_producers_is_bounded_and_a_forgotten_one_goes_on() {
 }
 
 #[test]
+fn idle_producers_are_forgotten_in_time_and_may_go_on() {
+    let directory = TempDir::new("expiry");
+    let path = directory.path();
+    on_core(move |core| async move {
+        let options = storage::StorageOptions {
+            producer_check_interval: Duration::from_millis(10),
+            ..Default::default()
+        };
+        let storage = storage::Storage::new(core.clone(), options);
+        let config = LogConfig {
+            producer_id_expiration_ms: 60_000,
+            ..LogConfig::default()
+        };
+        let (log, _) = open(&storage, &path, config, Shutdown::Clean).await;
+        let now = core.wall_clock_ms();
+        for (id, at) in [(1, now - 70_000), (2, now)] {
+            let bytes = batch_of(&[(at, b"x")], Compression::None, (id, 0, 0));
+            log.append(&[bytes], 0, AppendOrigin::Client)
+                .unwrap()
+                .await
+                .unwrap();
+        }
+        while log.producer_count() > 1 {
+            core.sleep(Duration::from_millis(10)).await;
+        }
+        assert_eq!(log.producers()[0].0, 2);
+        let late = batch_of(&[(now, b"x")], Compression::None, (1, 0, 17));
+        log.append(&[late], 0, AppendOrigin::Client)
+            .unwrap()
+            .await
+            .unwrap();
+    });
+}
+
+#[test]
 fn log_append_time_stamps_what_is_stored() {
     let directory = TempDir::new("append-time");
     let path = directory.path();

@@ -262,7 +262,7 @@ impl State {
         if self.planned.should_roll(&header, one.now_ms, &self.config) {
             self.plan_roll(header.base_offset, one);
         }
-        let undo = self.apply_producer(&header, one.bytes);
+        let undo = self.apply_producer(&header, one.bytes).map(Box::new);
         let position = self.planned.size;
         if position == 0 {
             self.planned.first_timestamp = Some(header.max_timestamp);
@@ -374,7 +374,7 @@ impl State {
                 undo: Some(undo), ..
             })) = self.queue.pop_back()
             {
-                self.producers.undo(undo);
+                self.producers.undo(*undo);
             }
         }
         self.next_offset = before.next_offset;

@@ -174,14 +174,6 @@ impl Log {
         self.0.state.borrow().producers.first_unstable_offset()
     }
 
-    /// Forgets producers idle for longer than `producer.id.expiration.ms`. For a timer of the owner.
-    pub fn remove_expired_producers(&self) {
-        let now_ms = self.0.storage.core().wall_clock_ms();
-        let mut state = self.0.state.borrow_mut();
-        let expiration = state.config.producer_id_expiration_ms;
-        state.producers.remove_expired(now_ms, expiration);
-    }
-
     /// True while the log holds files open or has something to flush.
     pub fn is_busy(&self) -> bool {
         self.0.is_watched()
@@ -200,6 +192,16 @@ impl LogInner {
         let fresh = !std::mem::replace(&mut self.state.borrow_mut().watched, true);
         if fresh {
             self.storage.watch(self);
+        }
+    }
+
+    /// Forgets producers idle for longer than `producer.id.expiration.ms`.
+    pub fn expire_producers(&self) {
+        let now_ms = self.storage.core().wall_clock_ms();
+        let mut state = self.state.borrow_mut();
+        if !state.producers.is_empty() {
+            let expiration = state.config.producer_id_expiration_ms;
+            state.producers.remove_expired(now_ms, expiration);
         }
     }
 

@@ -90,6 +90,7 @@ impl Log {
             progress: Event::new(),
             quiet: Event::new(),
         });
+        storage.register(&inner);
         if dirty {
             // Something was mended: the next rest makes it durable.
             inner.ensure_watched();

@@ -27,7 +27,7 @@ pub(crate) struct QueuedBatch {
     pub completion: Rc<Completion>,
     /// The last batch of its append: its write completes the ticket.
     pub completes: bool,
-    pub undo: Option<Undo>,
+    pub undo: Option<Box<Undo>>,
 }
 
 /// What waits for the writer, in order.
@@ -177,7 +177,7 @@ impl State {
         while let Some(queued) = self.queue.pop_back() {
             if let Queued::Batch(batch) = queued {
                 if let Some(undo) = batch.undo {
-                    self.producers.undo(undo);
+                    self.producers.undo(*undo);
                 }
                 if batch.completes {
                     failed.push(batch.completion);

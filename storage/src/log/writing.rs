@@ -328,7 +328,8 @@ impl LogInner {
         state.end_offset = last_offset + 1;
         let tail_at = (block_start(write.end) - write.file_position) as usize;
         let tail_end = (write.end - write.file_position) as usize;
-        state.active.tail = Some(write.data.slice(tail_at..tail_end));
+        let data = kept_form(&write.data, tail_end);
+        state.active.tail = Some(data.slice(tail_at..tail_end));
         if synced {
             state.unflushed_messages = 0;
             state.unflushed_since = None;
@@ -346,7 +347,7 @@ impl LogInner {
             end: write.end,
             first_offset,
             last_offset,
-            data: write.data.clone(),
+            data,
         };
         self.keep(state, cached);
         done
@@ -528,6 +529,16 @@ impl LogInner {
             .into_iter()
             .for_each(|completion| completion.complete(Err(error.clone())));
         self.progress.notify_all();
+    }
+}
+
+/// What is kept of a write buffer of which the first `used` bytes count. One that is mostly padding is kept as a small
+/// copy, so that a log with little in it costs little; whole blocks would be 4 KiB each for ten thousand of them.
+fn kept_form(data: &Bytes, used: usize) -> Bytes {
+    if data.len() == BLOCK as usize && used <= data.len() / 2 {
+        Bytes::copy_from_slice(&data[..used])
+    } else {
+        data.clone()
     }
 }
 
