@@ -20,12 +20,13 @@ use protocol::messages::{
 use protocol::{ErrorCode, Str, Uuid};
 use shards::sync::oneshot;
 use shards::{Core, TaskClass};
+use tracing::warn;
 
 use super::draft::Draft;
 use super::load::{LoadError, Loaded, load};
 use super::log::{MetadataLog, MetadataLogError};
 use super::machine::{AutoTopic, Command, ControllerSettings, Machine, Reply, Surroundings};
-use super::snapshots::{SnapshotRules, Snapshots};
+use super::snapshots::{Next, SnapshotRules, Snapshots};
 use super::start::{NodeRegistration, StartError, draft_start};
 use crate::metadata::{Image, QUORUM_STATE_FILE, QuorumState, is_only_voter};
 
@@ -152,7 +153,7 @@ impl Controller {
         let written = batches.len() as u64;
         log.append(batches, epoch).await?;
         let image = Arc::new(machine.image().clone());
-        let snapshots = Snapshots::new(options.snapshots, loaded.log_bytes + written);
+        let snapshots = Snapshots::new(options.snapshots, loaded.log_bytes + written, core.now());
         let controller = Rc::new(Self {
             core,
             log,
@@ -396,30 +397,39 @@ impl Controller {
         Ok(())
     }
 
-    /// Writes a snapshot now or sets a timer for it, as the rules say. One runs at a time.
+    /// Writes a snapshot or sets a timer for it, as the rules say. One of each runs at a time.
     fn consider_snapshot(self: Rc<Self>) {
         if self.stopping.get() || self.failure.borrow().is_some() {
             return;
         }
-        let Some(wait) = self.snapshots.claim(self.core.now()) else {
-            return;
-        };
         let core = self.core.clone();
-        let task = async move {
-            if !wait.is_zero() {
-                self.core.sleep(wait).await;
+        let name = "metadata snapshot";
+        match self.snapshots.next(core.now()) {
+            Next::Nothing => {}
+            Next::Write => drop(core.spawn(TaskClass::Background, name, self.write_snapshot())),
+            Next::Wait(span) => {
+                let ask_again = async move {
+                    self.core.sleep(span).await;
+                    self.snapshots.waited();
+                    self.consider_snapshot();
+                };
+                drop(core.spawn(TaskClass::Background, name, ask_again));
             }
-            if !self.stopping.get() {
-                let image = self.image();
-                let quorum = self.machine.borrow().replay().quorum().clone();
-                self.snapshots
-                    .write(&self.core, &*self.log, image, quorum)
-                    .await;
-            }
-            self.snapshots.release(self.core.now());
-            self.consider_snapshot();
-        };
-        drop(core.spawn(TaskClass::Background, "metadata snapshot", task));
+        }
+    }
+
+    async fn write_snapshot(self: Rc<Self>) {
+        let image = self.image();
+        let offset = image.provenance.offset;
+        let quorum = self.machine.borrow().replay().quorum().clone();
+        self.snapshots
+            .write(&self.core, &*self.log, image, quorum)
+            .await;
+        if let Some(why) = self.snapshots.failure() {
+            warn!(%why, offset, "a metadata snapshot could not be written; trying again later");
+        }
+        self.snapshots.written(self.core.now());
+        self.consider_snapshot();
     }
 }
 

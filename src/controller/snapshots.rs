@@ -31,20 +31,35 @@ pub struct SnapshotRules {
 pub(super) struct Snapshots {
     rules: SnapshotRules,
     bytes: Cell<u64>,
-    /// A task waits to write one, or writes.
-    claimed: Cell<bool>,
-    last: Cell<Option<Instant>>,
+    /// A snapshot is being written.
+    writing: Cell<bool>,
+    /// A timer will ask again.
+    waiting: Cell<bool>,
+    /// When the last one was written, or tried, or the controller started.
+    last: Cell<Instant>,
     failure: RefCell<Option<String>>,
+}
+
+/// What to do about the next snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Nothing: none is wanted, one is being written, or a timer runs already.
+    Nothing,
+    /// Write one, and call [`Snapshots::written`] afterwards.
+    Write,
+    /// Ask again after this time, and call [`Snapshots::waited`] before.
+    Wait(Duration),
 }
 
 impl Snapshots {
     /// `bytes` of records lie behind the newest snapshot.
-    pub fn new(rules: SnapshotRules, bytes: u64) -> Self {
+    pub fn new(rules: SnapshotRules, bytes: u64, now: Instant) -> Self {
         Self {
             rules,
             bytes: Cell::new(bytes),
-            claimed: Cell::new(false),
-            last: Cell::new(None),
+            writing: Cell::new(false),
+            waiting: Cell::new(false),
+            last: Cell::new(now),
             failure: RefCell::default(),
         }
     }
@@ -57,30 +72,41 @@ impl Snapshots {
         self.failure.borrow().clone()
     }
 
-    /// How long until the next snapshot is due; `None` if nothing is new, no rule will ever want
-    /// one, or somebody else has claimed it. Who gets a time must write and [`Self::release`].
-    pub fn claim(&self, now: Instant) -> Option<Duration> {
-        if self.claimed.get() || self.bytes.get() == 0 {
-            return None;
+    /// Looks at the rules. With nothing new there is no timer either.
+    pub fn next(&self, now: Instant) -> Next {
+        if self.writing.get() || self.bytes.get() == 0 {
+            return Next::Nothing;
         }
-        let since = self
-            .last
-            .get()
-            .map(|last| now.saturating_duration_since(last));
-        let wait = if self.failure.borrow().is_some() {
-            RETRY
-        } else if self.bytes.get() >= self.rules.after_bytes {
-            Duration::ZERO
-        } else {
-            self.rules.after?.saturating_sub(since.unwrap_or_default())
+        let passed = now.saturating_duration_since(self.last.get());
+        let enough = self.bytes.get() >= self.rules.after_bytes;
+        let span = match (self.failure.borrow().is_some(), enough, self.rules.after) {
+            (true, _, _) => RETRY,
+            (false, true, _) => Duration::ZERO,
+            (false, false, Some(after)) => after,
+            (false, false, None) => return Next::Nothing,
         };
-        self.claimed.set(true);
-        Some(wait)
+        match span.saturating_sub(passed) {
+            Duration::ZERO => {
+                self.writing.set(true);
+                Next::Write
+            }
+            _ if self.waiting.get() => Next::Nothing,
+            wait => {
+                self.waiting.set(true);
+                Next::Wait(wait)
+            }
+        }
     }
 
-    pub fn release(&self, now: Instant) {
-        self.claimed.set(false);
-        self.last.set(Some(now));
+    /// The timer of [`Next::Wait`] ran out.
+    pub fn waited(&self) {
+        self.waiting.set(false);
+    }
+
+    /// The snapshot of [`Next::Write`] is written, or could not be.
+    pub fn written(&self, now: Instant) {
+        self.writing.set(false);
+        self.last.set(now);
     }
 
     /// Writes a snapshot of `image` and removes what is no longer needed.

@@ -208,7 +208,8 @@ fn snapshots_are_written_and_the_past_goes() {
         let log = MemoryLog::rc();
         let snapshots = SnapshotRules {
             after_bytes: 600,
-            after: None,
+            // The timer of this rule must not keep the other from its right.
+            after: Some(Duration::from_secs(3600)),
             retention_bytes: Some(3000),
             retention: None,
         };
@@ -259,6 +260,42 @@ fn snapshots_are_written_and_the_past_goes() {
             partition.unwrap().leader_epoch > 0,
             "its past lies in a snapshot"
         );
+    });
+}
+
+#[test]
+fn a_snapshot_is_written_when_its_time_comes_and_not_without_news() {
+    on_core(|core| async move {
+        let log = MemoryLog::rc();
+        let snapshots = SnapshotRules {
+            after: Some(Duration::from_millis(30)),
+            ..rules()
+        };
+        let controller = Controller::start(core.clone(), log.clone(), options(snapshots))
+            .await
+            .unwrap();
+        let count = || {
+            log.files
+                .borrow()
+                .keys()
+                .filter(|it| it.ends_with(".checkpoint"))
+                .count()
+        };
+        let reaches = async |wanted: usize| {
+            for _ in 0..2000 {
+                if count() >= wanted {
+                    return;
+                }
+                core.sleep(Duration::from_millis(1)).await;
+            }
+            panic!("{} snapshots, not {wanted}", count());
+        };
+        assert_eq!(count(), 0);
+        reaches(1).await;
+        core.sleep(Duration::from_millis(100)).await;
+        assert_eq!(count(), 1, "nothing is new");
+        controller.create_topics(creation("t")).await.unwrap();
+        reaches(2).await;
     });
 }
 
