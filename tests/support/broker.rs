@@ -169,6 +169,14 @@ impl Broker {
         status
     }
 
+    /// Its resident memory, as the kernel counts it.
+    pub fn resident_kib(&self) -> Option<u64> {
+        let status =
+            fs::read_to_string(format!("/proc/{}/status", self.process.as_ref()?.id())).ok()?;
+        let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
+        line.split_whitespace().nth(1)?.parse().ok()
+    }
+
     /// Both output streams of every start so far.
     pub fn log(&self) -> String {
         fs::read_to_string(self.log_path()).unwrap_or_default()

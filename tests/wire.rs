@@ -1,0 +1,34 @@
+//! The wire, byte by byte: what Apache Kafka 4.4 answers where brokers get it wrong, and what hostile bytes do.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test says how far it came"
+)]
+
+mod support;
+
+#[path = "wire/batch.rs"]
+mod batch;
+#[path = "wire/client.rs"]
+mod client;
+#[path = "wire/common.rs"]
+mod common;
+
+#[path = "wire/fetching.rs"]
+mod fetching;
+#[path = "wire/groups.rs"]
+mod groups;
+#[path = "wire/hostile.rs"]
+mod hostile;
+#[path = "wire/negotiation.rs"]
+mod negotiation;
+#[path = "wire/offsets.rs"]
+mod offsets;
+#[path = "wire/producing.rs"]
+mod producing;
+#[path = "wire/sessions.rs"]
+mod sessions;
+#[path = "wire/stricter.rs"]
+mod stricter;
+#[path = "wire/topics.rs"]
+mod topics;
