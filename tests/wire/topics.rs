@@ -219,6 +219,7 @@ fn many_who_ask_at_once_create_one_topic() {
 }
 
 #[test]
+#[allow(clippy::too_many_lines, reason = "one long table")]
 fn what_cannot_be_created_is_refused() {
     Topic::new("create-exists");
     let mut connection = connect();
