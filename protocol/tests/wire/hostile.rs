@@ -52,6 +52,8 @@ fn mutated_messages_are_read_the_same_twice() {
     assert!(readable > 5_000, "{readable}");
 }
 
+type Entry = fn(&[u8]) -> bool;
+
 /// The entries of the fuzz targets, fed as a fuzzer would: seeds, then bytes changed at random.
 #[test]
 fn mutated_bytes_through_the_entries_of_the_fuzz_targets() {
@@ -76,7 +78,7 @@ fn mutated_bytes_through_the_entries_of_the_fuzz_targets() {
     // Fetch v18 without its header.
     let fetch = [&[14], &frame[frame::LENGTH_BYTES + 13..]].concat();
     let produce = b"\x06\0\0\x01\0\0\0\x09\x02\x02t\x02\0\0\0\0\x04abc\0\0\0".to_vec();
-    let seeds: [(fn(&[u8]) -> bool, Vec<u8>); 8] = [
+    let seeds: [(Entry, Vec<u8>); 8] = [
         (entries::any_message, [&[0; 3], &[0; 200][..]].concat()),
         (entries::any_stored, [&[0; 3], &[0; 200][..]].concat()),
         (entries::envelopes, group_key.to_vec()),
