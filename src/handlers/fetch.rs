@@ -28,6 +28,11 @@ use crate::replication::{
 };
 use crate::shard::Shard;
 
+/// How long a fetch waits for its share of the budget of answers.
+const RESERVE_PATIENCE: Duration = Duration::from_millis(100);
+/// What it may read without one.
+const UNRESERVED_BYTES: usize = 64 * 1024;
+
 /// First version of Fetch whose clients know zstd (KIP-110).
 const ZSTD_SINCE_FETCH: i16 = 10;
 
@@ -211,7 +216,7 @@ impl<'a> Fetch<'a> {
     }
 
     /// Reads until there is enough, something went wrong, or time is up.
-    async fn until_enough(&mut self) -> Permit {
+    async fn until_enough(&mut self) -> Option<Permit> {
         let core = &self.call.shard.core;
         let deadline = core.now() + self.max_wait;
         loop {
@@ -234,21 +239,38 @@ impl<'a> Fetch<'a> {
     }
 
     /// Memory that an answer refers to is reserved before it is read, and given back when sent.
-    async fn read_once(&mut self) -> Permit {
-        let budget = &self.call.shard.memory.responses;
-        let share = budget.capacity() / 4;
-        let mut permit = budget.reserve((self.max_bytes as u64).min(share)).await;
+    ///
+    /// Clients that do not take their answers may hold the whole budget. Nobody starves for that: who
+    /// waited for long enough gets a small answer without a reservation.
+    async fn read_once(&mut self) -> Option<Permit> {
+        let shard = &self.call.shard;
+        let budget = &shard.memory.responses;
+        let wanted = (self.max_bytes as u64).min(budget.capacity() / 4);
+        let mut permit = shard
+            .core
+            .timeout(RESERVE_PATIENCE, budget.reserve(wanted))
+            .await
+            .ok();
+        let max_bytes = match &permit {
+            Some(_) => self.max_bytes,
+            None => {
+                shard.metrics.fetches_without_budget.add(1);
+                self.max_bytes.min(UNRESERVED_BYTES)
+            }
+        };
         let reads = self
             .owners
             .iter()
-            .map(|(owner, items)| self.ask(*owner, items));
+            .map(|(owner, items)| self.ask(*owner, items, max_bytes));
         let results: Vec<_> = join_all(reads).await;
         let indexes = self.owners.values().flatten().map(|(index, _)| *index);
         for (index, result) in indexes.zip(results.into_iter().flatten()) {
             self.answers[index].set(result, self.isolation);
         }
         let found = self.keep_within_limit();
-        permit.shrink_to(found as u64);
+        if let Some(permit) = &mut permit {
+            permit.shrink_to(found as u64);
+        }
         permit
     }
 
@@ -256,9 +278,10 @@ impl<'a> Fetch<'a> {
         &self,
         owner: CoreId,
         items: &[(usize, ReadRequest)],
+        max_bytes: usize,
     ) -> impl Future<Output = Vec<Result<Fetched, ReadFailure>>> + use<> {
         let requests: Vec<ReadRequest> = items.iter().map(|(_, request)| *request).collect();
-        let (max_bytes, isolation) = (self.max_bytes, self.isolation);
+        let isolation = self.isolation;
         let zstd_known = self.call.version() >= ZSTD_SINCE_FETCH;
         self.call
             .shard

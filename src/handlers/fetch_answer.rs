@@ -103,7 +103,7 @@ pub fn encode_answer(
     call: &Call,
     shape: AnswerShape,
     answers: Vec<PartitionAnswer>,
-    permit: Permit,
+    permit: Option<Permit>,
 ) -> Answer {
     let mut partitions = Vec::with_capacity(answers.len());
     let mut records = Vec::with_capacity(answers.len());
@@ -132,7 +132,7 @@ pub fn encode_answer(
         partitions: &partitions,
         node_endpoints: &node_endpoints,
     };
-    frame(call, &answer, records, Some(permit))
+    frame(call, &answer, records, permit)
 }
 
 fn frame(

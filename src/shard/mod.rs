@@ -56,6 +56,8 @@ pub struct ShardMetrics {
     pub connections_accepted: Counter,
     /// Connections closed because they were silent for `connections.max.idle.ms`.
     pub connections_idle_closed: Counter,
+    /// Fetches that got a small answer because others held the whole budget.
+    pub fetches_without_budget: Counter,
     /// Record bytes that left from memory.
     pub fetched_from_memory: Counter,
     /// Record bytes that left from segment files, without passing through this process.
