@@ -652,3 +652,41 @@ fn a_log_directory_is_locked_for_every_kind_of_broker() {
         drop(lock);
     });
 }
+
+#[test]
+fn holes_in_a_replicated_log_are_stepped_over() {
+    let directory = TempDir::new("holes");
+    let path = directory.path();
+    on_core(move |core| async move {
+        let storage = storage(&core);
+        let (log, _) = open(&storage, &path, LogConfig::default(), Shutdown::Clean).await;
+        let at = |offset: i64, epoch| {
+            let mut bytes = bytes::BytesMut::from(&batch(offset, b"x")[..]);
+            protocol::records::rewrite::assign(&mut bytes, offset, epoch);
+            bytes.freeze()
+        };
+        let replicate = |offsets: &[i64]| {
+            let batches: Vec<Bytes> = offsets.iter().map(|offset| at(*offset, 4)).collect();
+            log.append(&batches, -1, AppendOrigin::Replication).unwrap()
+        };
+        replicate(&[3, 10]).await.unwrap();
+        replicate(&[20]).await.unwrap();
+        assert_eq!(
+            log.latest_epoch()
+                .map(|entry| (entry.epoch, entry.start_offset)),
+            Some((4, 3))
+        );
+        for _ in 0..2 {
+            for (from, first) in [(0, 3), (3, 3), (4, 10), (11, 20), (20, 20)] {
+                let result = log.read(from, ALL).await.unwrap();
+                assert_eq!(
+                    (result.first_offset, result.next_offset),
+                    (first, 21),
+                    "from {from}"
+                );
+            }
+            assert_eq!(log.read(21, ALL).await.unwrap().bytes, 0);
+            log.close().await.unwrap();
+        }
+    });
+}

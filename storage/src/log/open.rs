@@ -20,7 +20,7 @@ use crate::segment::{Active, Sealed, segment_path};
 use crate::storage::Storage;
 use protocol::Uuid;
 use shards::Core;
-use shards::io::{OpenOptions as FileOptions, dir};
+use shards::io::{Durability, OpenOptions as FileOptions, dir};
 use shards::sync::Event;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -111,13 +111,20 @@ async fn create(
         .map_err(|error| StorageError::io("create", directory, error))?;
     let path = segment_path(directory, options.log_start_offset, FileKind::Log);
     open_new(core, &path).await?;
+    // Nothing stands in it yet, and an empty one after a crash is as good: its name is enough to force to disk.
     let path = directory.join(EPOCHS_FILE);
-    dir::write_file_atomic(core, &path, checkpoint::encode_epochs(&[]).into())
+    let text = checkpoint::encode_epochs(&[]);
+    open_new(core, &path)
+        .await?
+        .write_all_at(core, text.into(), 0, Durability::Written)
         .await
         .map_err(|error| StorageError::io("write", &path, error))?;
-    if let Some(topic_id) = options.topic_id {
-        // Also forces the directory's entries to disk.
-        write_topic_id(core, directory, topic_id).await?;
+    match options.topic_id {
+        // Forces the directory's entries to disk, too.
+        Some(topic_id) => write_topic_id(core, directory, topic_id).await?,
+        None => dir::sync_dir(core, directory)
+            .await
+            .map_err(|error| StorageError::io("fsync", directory, error))?,
     }
     dir::sync_dir(core, log_directory)
         .await
