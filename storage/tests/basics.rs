@@ -25,6 +25,7 @@ fn what_is_appended_is_read_before_and_after_a_clean_stop() {
         let storage = storage(&core);
         let (log, report) = open(&storage, &path, LogConfig::default(), Shutdown::Clean).await;
         assert!(report.created);
+        println!("on {:?}", core.backend());
         let first = log
             .append(&[batch(10, b"one")], 3, AppendOrigin::Client)
             .unwrap();

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use protocol::records::{BatchBuilder, Compression};
-use shards::{Core, Runtime, RuntimeOptions};
+use shards::{BackendChoice, Core, Runtime, RuntimeOptions};
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -29,10 +29,17 @@ where
     F: FnOnce(Core) -> Fut + Send + 'static,
     Fut: Future<Output = ()> + 'static,
 {
+    // STORAGE_TEST_BACKEND=epoll runs the tests where io_uring is not allowed.
+    let epoll = std::env::var("STORAGE_TEST_BACKEND").is_ok_and(|backend| backend == "epoll");
     let options = RuntimeOptions {
         cores: 1,
         propagate_panics: true,
         file_faults,
+        backend: if epoll {
+            BackendChoice::Epoll
+        } else {
+            BackendChoice::Auto
+        },
         ..Default::default()
     };
     let runtime = Runtime::new(options).expect("a runtime");
