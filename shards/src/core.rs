@@ -325,6 +325,15 @@ impl Core {
         }
     }
 
+    /// Runs one ready task, the one that `pick` names out of so many; none when none is ready.
+    #[cfg(feature = "sim")]
+    pub(crate) fn run_picked(&self, pick: impl Fn(usize) -> usize) -> Option<crate::executor::Ran> {
+        let before = self.now();
+        let ran = self.0.executor.run_picked(pick)?;
+        self.account(&ran, self.now() - before);
+        Some(ran)
+    }
+
     fn account(&self, ran: &crate::executor::Ran, held: Duration) {
         let nanos = held.as_nanos() as u64;
         let counters = &self.0.counters;

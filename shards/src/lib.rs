@@ -19,6 +19,8 @@ mod metrics;
 pub mod placement;
 mod runtime;
 pub mod signals;
+#[cfg(feature = "sim")]
+pub mod sim;
 pub mod sync;
 mod sys;
 pub mod time;

@@ -68,8 +68,14 @@ fn install() -> io::Result<&'static OwnedFd> {
 /// # Errors
 /// When the handler cannot be installed.
 pub async fn termination(core: &Core) -> io::Result<Signal> {
+    #[cfg(feature = "sim")]
+    if let Driver::Sim(driver) = core.driver() {
+        return Ok(driver.termination().await);
+    }
     let event = install()?;
     match core.driver() {
+        #[cfg(feature = "sim")]
+        Driver::Sim(_) => {} // above
         Driver::Ring(driver) => {
             let event = Rc::new(event.try_clone()?);
             while SEEN.load(Ordering::SeqCst) == 0 {

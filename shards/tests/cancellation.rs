@@ -51,7 +51,7 @@ async fn settle(core: &Core) {
 fn dropped_reads_do_not_touch_memory_of_others() {
     for backend in BACKENDS {
         run(backend, |core| async move {
-            let root = disk_dir();
+            let root = disk_dir(&core).await;
             let direct = OpenOptions {
                 direct: true,
                 ..OpenOptions::writing()
@@ -94,7 +94,7 @@ fn dropped_reads_do_not_touch_memory_of_others() {
 fn dropped_writes_write_their_own_bytes_or_nothing() {
     for backend in BACKENDS {
         run(backend, |core| async move {
-            let root = disk_dir();
+            let root = disk_dir(&core).await;
             let direct = OpenOptions {
                 direct: true,
                 ..OpenOptions::writing()

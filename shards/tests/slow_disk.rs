@@ -77,7 +77,7 @@ fn stalling_options(backend: BackendChoice) -> RuntimeOptions {
 fn a_stalled_disk_delays_no_heartbeat() {
     for backend in [BackendChoice::Ring, BackendChoice::Epoll] {
         run_with(stalling_options(backend), |core| async move {
-            let root = disk_dir();
+            let root = disk_dir(&core).await;
             let slow = path_in(&root, "slow");
             let file = File::open(&core, &slow, &OpenOptions::writing())
                 .await
@@ -120,7 +120,7 @@ fn a_stalled_disk_delays_no_heartbeat() {
 #[test]
 fn a_ring_read_that_hangs_delays_no_heartbeat() {
     run_with(options(BackendChoice::Ring, 1), |core| async move {
-        let root = disk_dir();
+        let root = disk_dir(&core).await;
         let path = path_in(&root, "fifo");
         let mode = rustix::fs::Mode::from_raw_mode(0o600);
         rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0)
@@ -168,7 +168,7 @@ fn faults_can_fail_an_operation() {
         ..options(BackendChoice::Auto, 1)
     };
     run_with(failing, |core| async move {
-        let root = disk_dir();
+        let root = disk_dir(&core).await;
         for (name, fails) in [("full", true), ("fine", false)] {
             let path = path_in(&root, name);
             let file = File::open(&core, &path, &OpenOptions::writing())

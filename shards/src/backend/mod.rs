@@ -57,6 +57,17 @@ pub(crate) enum SyncKind {
 pub(crate) enum Driver {
     Ring(Rc<ring::RingDriver>),
     Epoll(Rc<epoll::EpollDriver>),
+    #[cfg(feature = "sim")]
+    Sim(Rc<crate::sim::SimDriver>),
+}
+
+/// A real file on a core that has no kernel.
+#[cfg(feature = "sim")]
+fn not_simulated<T>() -> io::Result<T> {
+    Err(io::Error::new(
+        io::ErrorKind::Unsupported,
+        "a simulated core works with simulated files only",
+    ))
 }
 
 impl Driver {
@@ -64,18 +75,24 @@ impl Driver {
         match self {
             Self::Ring(_) => BackendKind::Ring,
             Self::Epoll(_) => BackendKind::Epoll,
+            #[cfg(feature = "sim")]
+            Self::Sim(_) => BackendKind::Sim,
         }
     }
 
     pub(crate) fn now(&self) -> Instant {
         match self {
             Self::Ring(_) | Self::Epoll(_) => sys::monotonic(),
+            #[cfg(feature = "sim")]
+            Self::Sim(driver) => driver.now(),
         }
     }
 
     pub(crate) fn wall_clock_ms(&self) -> i64 {
         match self {
             Self::Ring(_) | Self::Epoll(_) => sys::wall_clock_ms(),
+            #[cfg(feature = "sim")]
+            Self::Sim(driver) => driver.wall_clock_ms(),
         }
     }
 
@@ -83,6 +100,8 @@ impl Driver {
         match self {
             Self::Ring(driver) => driver.operations_in_flight(),
             Self::Epoll(_) => 0,
+            #[cfg(feature = "sim")]
+            Self::Sim(_) => 0,
         }
     }
 
@@ -91,12 +110,25 @@ impl Driver {
         match self {
             Self::Ring(_) => core.sleep(span).await,
             Self::Epoll(driver) => driver.delay(core, span).await,
+            #[cfg(feature = "sim")]
+            Self::Sim(_) => core.sleep(span).await,
         }
     }
 
     pub(crate) fn runs_blocking_inline(&self) -> bool {
         match self {
             Self::Ring(_) | Self::Epoll(_) => false,
+            #[cfg(feature = "sim")]
+            Self::Sim(_) => true,
+        }
+    }
+
+    /// The simulated disk, where there is one.
+    #[cfg(feature = "sim")]
+    pub(crate) fn disk(&self) -> Option<&crate::sim::Disk> {
+        match self {
+            Self::Ring(_) | Self::Epoll(_) => None,
+            Self::Sim(driver) => Some(driver.disk()),
         }
     }
 
@@ -105,6 +137,9 @@ impl Driver {
         match self {
             Self::Ring(driver) => driver.turn(core, wait),
             Self::Epoll(driver) => driver.turn(core, wait),
+            // The world takes its cores' turns.
+            #[cfg(feature = "sim")]
+            Self::Sim(_) => {}
         }
     }
 
@@ -113,6 +148,8 @@ impl Driver {
         match self {
             Self::Ring(driver) => driver.shut_down(),
             Self::Epoll(_) => {}
+            #[cfg(feature = "sim")]
+            Self::Sim(_) => {}
         }
     }
 
@@ -128,6 +165,8 @@ impl Driver {
         match self {
             Self::Ring(driver) => driver.write_at(file, data, offset, durable).await,
             Self::Epoll(driver) => driver.write_at(core, file, data, offset, durable).await,
+            #[cfg(feature = "sim")]
+            Self::Sim(_) => not_simulated(),
         }
     }
 
@@ -142,6 +181,8 @@ impl Driver {
         match self {
             Self::Ring(driver) => driver.read_at(file, buffer, offset).await,
             Self::Epoll(driver) => driver.read_at(core, file, buffer, offset).await,
+            #[cfg(feature = "sim")]
+            Self::Sim(_) => not_simulated(),
         }
     }
 
@@ -154,6 +195,8 @@ impl Driver {
         match self {
             Self::Ring(driver) => driver.sync(file, kind).await,
             Self::Epoll(driver) => driver.sync(core, file, kind).await,
+            #[cfg(feature = "sim")]
+            Self::Sim(_) => not_simulated(),
         }
     }
 
@@ -167,6 +210,8 @@ impl Driver {
         match self {
             Self::Ring(driver) => driver.allocate(file, offset, len).await,
             Self::Epoll(driver) => driver.allocate(core, file, offset, len).await,
+            #[cfg(feature = "sim")]
+            Self::Sim(_) => not_simulated(),
         }
     }
 }

@@ -113,6 +113,27 @@ impl CoreShared {
             .unwrap_or(0)
     }
 
+    #[cfg(feature = "sim")]
+    pub(crate) fn all_ready_len(&self) -> usize {
+        self.with_ready(|ready| ready.len).unwrap_or(0)
+    }
+
+    /// Takes the task at `index`, counted through the classes in order.
+    #[cfg(feature = "sim")]
+    pub(crate) fn take_at(&self, mut index: usize) -> Option<Arc<TaskHeader>> {
+        self.with_ready(|ready| {
+            for queue in &mut ready.queues {
+                if index < queue.len() {
+                    ready.len -= 1;
+                    return queue.remove(index);
+                }
+                index -= queue.len();
+            }
+            None
+        })
+        .flatten()
+    }
+
     pub(crate) fn has_ready(&self) -> bool {
         self.with_ready(|ready| ready.len > 0).unwrap_or(false)
     }

@@ -132,6 +132,21 @@ impl Executor {
         }
     }
 
+    /// Polls the ready task that `pick` names out of so many, whatever its class.
+    #[cfg(feature = "sim")]
+    pub(crate) fn run_picked(&self, pick: impl Fn(usize) -> usize) -> Option<Ran> {
+        loop {
+            let ready = self.shared.all_ready_len();
+            if ready == 0 {
+                return None;
+            }
+            let header = self.shared.take_at(pick(ready))?;
+            if let Some(ran) = self.poll(&header) {
+                return Some(ran);
+            }
+        }
+    }
+
     fn poll(&self, header: &Arc<TaskHeader>) -> Option<Ran> {
         let (mut future, waker, name) = {
             let mut tasks = self.tasks.borrow_mut();

@@ -58,8 +58,22 @@ async fn at<R: Send + 'static>(
         .await
 }
 
+/// Adds what was tried and where to an error of the simulated disk.
+#[cfg(feature = "sim")]
+async fn named<R>(
+    what: &'static str,
+    path: &Path,
+    work: impl Future<Output = io::Result<R>>,
+) -> io::Result<R> {
+    work.await.map_err(|error| with_path(&error, what, path))
+}
+
 /// Makes a directory and its missing parents. Not durable by itself: see [`sync_dir`].
 pub async fn create_dir_all(core: &Core, path: &Path) -> io::Result<()> {
+    #[cfg(feature = "sim")]
+    if let Some(disk) = core.driver().disk() {
+        return named("create directory", path, disk.create_dir_all(core, path)).await;
+    }
     at(core, "create directory", path, |path| {
         fs::create_dir_all(path)
     })
@@ -68,6 +82,10 @@ pub async fn create_dir_all(core: &Core, path: &Path) -> io::Result<()> {
 
 /// The entries of a directory, sorted by name.
 pub async fn read_dir(core: &Core, path: &Path) -> io::Result<Vec<DirEntry>> {
+    #[cfg(feature = "sim")]
+    if let Some(disk) = core.driver().disk() {
+        return named("read directory", path, disk.read_dir(core, path)).await;
+    }
     at(core, "read directory", path, |path| {
         let mut entries = Vec::new();
         for entry in fs::read_dir(path)? {
@@ -103,16 +121,28 @@ fn kind_of(metadata: &fs::Metadata) -> FileKind {
 
 /// Renames, replacing a file at `to`. Not durable by itself: see [`sync_dir`].
 pub async fn rename(core: &Core, from: &Path, to: &Path) -> io::Result<()> {
+    #[cfg(feature = "sim")]
+    if let Some(disk) = core.driver().disk() {
+        return named("rename", from, disk.rename(core, from, to)).await;
+    }
     let to = to.to_owned();
     at(core, "rename", from, move |from| fs::rename(from, to)).await
 }
 
 pub async fn remove_file(core: &Core, path: &Path) -> io::Result<()> {
+    #[cfg(feature = "sim")]
+    if let Some(disk) = core.driver().disk() {
+        return named("remove", path, disk.remove_file(core, path)).await;
+    }
     at(core, "remove", path, |path| fs::remove_file(path)).await
 }
 
 /// Removes a directory and everything in it.
 pub async fn remove_dir_all(core: &Core, path: &Path) -> io::Result<()> {
+    #[cfg(feature = "sim")]
+    if let Some(disk) = core.driver().disk() {
+        return named("remove directory", path, disk.remove_dir_all(core, path)).await;
+    }
     at(core, "remove directory", path, |path| {
         fs::remove_dir_all(path)
     })
@@ -121,6 +151,10 @@ pub async fn remove_dir_all(core: &Core, path: &Path) -> io::Result<()> {
 
 /// Makes the directory's entries durable: what was created, renamed or removed in it.
 pub async fn sync_dir(core: &Core, path: &Path) -> io::Result<()> {
+    #[cfg(feature = "sim")]
+    if let Some(disk) = core.driver().disk() {
+        return named("sync directory", path, disk.sync_dir(core, path)).await;
+    }
     at(core, "sync directory", path, sync_dir_now).await
 }
 
@@ -131,6 +165,10 @@ fn sync_dir_now(path: &Path) -> io::Result<()> {
 }
 
 pub async fn metadata(core: &Core, path: &Path) -> io::Result<Metadata> {
+    #[cfg(feature = "sim")]
+    if let Some(disk) = core.driver().disk() {
+        return named("look at", path, disk.metadata(core, path)).await;
+    }
     at(core, "look at", path, |path| {
         use std::os::unix::fs::MetadataExt;
         let metadata = fs::metadata(path)?;
@@ -146,6 +184,10 @@ pub async fn metadata(core: &Core, path: &Path) -> io::Result<Metadata> {
 
 /// The whole of a file of at most `max` bytes; `FileTooLarge` for more.
 pub async fn read_file(core: &Core, path: &Path, max: usize) -> io::Result<Bytes> {
+    #[cfg(feature = "sim")]
+    if let Some(disk) = core.driver().disk() {
+        return named("read", path, disk.read_file(core, path, max)).await;
+    }
     at(core, "read", path, move |path| {
         let file = fs::File::open(path)?;
         let expected = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
@@ -166,6 +208,10 @@ pub async fn read_file(core: &Core, path: &Path, max: usize) -> io::Result<Bytes
 /// Replaces a file as a whole and durably: at any moment, power loss included, the path holds the
 /// old contents or the new. Goes through `<path>.tmp` beside it.
 pub async fn write_file_atomic(core: &Core, path: &Path, contents: Bytes) -> io::Result<()> {
+    #[cfg(feature = "sim")]
+    if let Some(disk) = core.driver().disk() {
+        return named("write", path, disk.write_file_atomic(core, path, contents)).await;
+    }
     at(core, "write", path, move |path| {
         let mut temporary = path.as_os_str().to_owned();
         temporary.push(".tmp");
@@ -184,6 +230,15 @@ pub async fn write_file_atomic(core: &Core, path: &Path, contents: Bytes) -> io:
 
 /// Space of the filesystem that holds `path`.
 pub async fn free_space(core: &Core, path: &Path) -> io::Result<Space> {
+    #[cfg(feature = "sim")]
+    if let Some(disk) = core.driver().disk() {
+        return named(
+            "look at the filesystem of",
+            path,
+            disk.free_space(core, path),
+        )
+        .await;
+    }
     at(core, "look at the filesystem of", path, |path| {
         let space = rustix::fs::statvfs(path)?;
         Ok(Space {
@@ -197,19 +252,33 @@ pub async fn free_space(core: &Core, path: &Path) -> io::Result<Space> {
 /// An exclusive lock on a file, held until this is dropped or the process ends.
 #[derive(Debug)]
 pub struct FileLock {
-    _fd: OwnedFd,
+    _held: HeldLock,
+}
+
+#[derive(Debug)]
+enum HeldLock {
+    Os(#[allow(dead_code, reason = "held for its drop")] OwnedFd),
+    #[cfg(feature = "sim")]
+    Sim(#[allow(dead_code, reason = "held for its drop")] crate::sim::SimLock),
 }
 
 /// Takes flock(2) and fcntl(2)'s lock on `path`, created when absent; `WouldBlock` when another
 /// process holds either.
 pub async fn lock_file(core: &Core, path: &Path) -> io::Result<FileLock> {
+    #[cfg(feature = "sim")]
+    if let Some(disk) = core.driver().disk() {
+        let lock = named("lock", path, disk.lock_file(core, path)).await?;
+        let _held = HeldLock::Sim(lock);
+        return Ok(FileLock { _held });
+    }
     at(core, "lock", path, |path| {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
         let fd = rustix::fs::open(path, flags, Mode::from_raw_mode(0o644))?;
         rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive)?;
         // The two kinds do not see each other, and programs in Java take the other kind.
         rustix::fs::fcntl_lock(&fd, FlockOperation::NonBlockingLockExclusive)?;
-        Ok(FileLock { _fd: fd })
+        let _held = HeldLock::Os(fd);
+        Ok(FileLock { _held })
     })
     .await
 }

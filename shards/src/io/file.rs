@@ -61,7 +61,24 @@ pub enum Durability {
 /// Buffers are owned by the operation: a dropped write goes on by itself, a dropped read is
 /// forgotten when it completes. The last clone closes the descriptor.
 #[derive(Clone, Debug)]
-pub struct File(Arc<OsFile>);
+pub struct File(Backing);
+
+#[derive(Clone)]
+enum Backing {
+    Os(Arc<OsFile>),
+    #[cfg(feature = "sim")]
+    Sim(crate::sim::SimFile),
+}
+
+impl fmt::Debug for Backing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Os(file) => file.fmt(f),
+            #[cfg(feature = "sim")]
+            Self::Sim(file) => file.fmt(f),
+        }
+    }
+}
 
 pub(crate) struct OsFile {
     /// There until it is dropped.
@@ -189,29 +206,57 @@ impl File {
     /// What open(2) says, with the path in the text.
     pub async fn open(core: &Core, path: &Path, options: &OpenOptions) -> io::Result<File> {
         fault::check(core, FileOperation::Open, path).await?;
+        #[cfg(feature = "sim")]
+        if let Some(disk) = core.driver().disk() {
+            let opened = disk.open(core, path, options).await;
+            return opened
+                .map(|file| File(Backing::Sim(file)))
+                .map_err(|error| with_path(&error, "open", path));
+        }
         let (path, options, closer) = (path.to_owned(), *options, core.pool().clone());
         core.blocking(move || {
             let shown = path.clone();
             match OsFile::open(path, &options, closer) {
-                Ok(file) => Ok(File(Arc::new(file))),
+                Ok(file) => Ok(File(Backing::Os(Arc::new(file)))),
                 Err(error) => Err(with_path(&error, "open", &shown)),
             }
         })
         .await
     }
 
-    pub(crate) fn os(&self) -> &Arc<OsFile> {
-        &self.0
+    /// The kernel's file; none in the simulation.
+    pub(crate) fn os(&self) -> Option<&Arc<OsFile>> {
+        match &self.0 {
+            Backing::Os(file) => Some(file),
+            #[cfg(feature = "sim")]
+            Backing::Sim(_) => None,
+        }
+    }
+
+    #[cfg(feature = "sim")]
+    pub(crate) fn simulated(&self) -> Option<&crate::sim::SimFile> {
+        match &self.0 {
+            Backing::Os(_) => None,
+            Backing::Sim(file) => Some(file),
+        }
     }
 
     /// The path it was opened by; it may have been renamed since.
     pub fn path(&self) -> &Path {
-        &self.0.path
+        match &self.0 {
+            Backing::Os(file) => &file.path,
+            #[cfg(feature = "sim")]
+            Backing::Sim(file) => file.path(),
+        }
     }
 
     /// True: offset, length and memory of writes must be multiples of [`BLOCK`].
     pub fn is_direct(&self) -> bool {
-        self.0.direct
+        match &self.0 {
+            Backing::Os(file) => file.direct,
+            #[cfg(feature = "sim")]
+            Backing::Sim(file) => file.is_direct(),
+        }
     }
 
     /// Writes all of `data` at `offset`. A direct file wants multiples of [`BLOCK`], in memory
@@ -227,18 +272,24 @@ impl File {
         durability: Durability,
     ) -> io::Result<()> {
         let durable = durability == Durability::Durable;
-        if self.0.direct && !is_aligned(offset, &data) {
+        if self.is_direct() && !is_aligned(offset, &data) {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 "direct I/O needs offset, length and memory in multiples of 4096",
             ));
         }
-        fault::check(core, FileOperation::Write, &self.0.path).await?;
+        fault::check(core, FileOperation::Write, self.path()).await?;
         while !data.is_empty() {
-            let written = core
-                .driver()
-                .write_at(core, &self.0, data.clone(), offset, durable)
-                .await?;
+            let written = match &self.0 {
+                Backing::Os(file) => {
+                    let driver = core.driver();
+                    driver
+                        .write_at(core, file, data.clone(), offset, durable)
+                        .await?
+                }
+                #[cfg(feature = "sim")]
+                Backing::Sim(file) => file.write_at(core, data.clone(), offset, durable).await?,
+            };
             if written == 0 {
                 return Err(io::ErrorKind::WriteZero.into());
             }
@@ -274,9 +325,9 @@ impl File {
         if len == 0 {
             return Ok(Bytes::new());
         }
-        fault::check(core, FileOperation::Read, &self.0.path).await?;
+        fault::check(core, FileOperation::Read, self.path()).await?;
         // A direct read takes whole blocks around the range.
-        let block = if self.0.direct { BLOCK as u64 } else { 1 };
+        let block = if self.is_direct() { BLOCK as u64 } else { 1 };
         let start = offset - offset % block;
         let end = (offset + len as u64).next_multiple_of(block);
         let skip = (offset - start) as usize;
@@ -285,12 +336,12 @@ impl File {
     }
 
     async fn read_whole(&self, core: &Core, offset: u64, len: usize) -> io::Result<Bytes> {
-        let driver = core.driver();
-        let buffer = ReadBuf::new(self.0.direct, len);
-        let (buffer, read) = driver.read_at(core, &self.0, buffer, offset).await?;
+        let direct = self.is_direct();
+        let buffer = ReadBuf::new(direct, len);
+        let (buffer, read) = self.read_once(core, buffer, offset).await?;
         let first = buffer.freeze().slice(..read);
         // A direct read stops inside a block only at the end of the file.
-        let at_end = read == 0 || (self.0.direct && read % BLOCK != 0);
+        let at_end = read == 0 || (direct && read % BLOCK != 0);
         if read == len || at_end {
             return Ok(first);
         }
@@ -298,15 +349,37 @@ impl File {
         let mut all = bytes::BytesMut::with_capacity(len);
         all.extend_from_slice(&first);
         while all.len() < len {
-            let buffer = ReadBuf::new(self.0.direct, len - all.len());
+            let buffer = ReadBuf::new(direct, len - all.len());
             let at = offset + all.len() as u64;
-            let (buffer, read) = driver.read_at(core, &self.0, buffer, at).await?;
+            let (buffer, read) = self.read_once(core, buffer, at).await?;
             all.extend_from_slice(&buffer.freeze()[..read]);
-            if read == 0 || (self.0.direct && read % BLOCK != 0) {
+            if read == 0 || (direct && read % BLOCK != 0) {
                 break;
             }
         }
         Ok(all.freeze())
+    }
+
+    async fn read_once(
+        &self,
+        core: &Core,
+        buffer: ReadBuf,
+        offset: u64,
+    ) -> io::Result<(ReadBuf, usize)> {
+        match &self.0 {
+            Backing::Os(file) => core.driver().read_at(core, file, buffer, offset).await,
+            #[cfg(feature = "sim")]
+            Backing::Sim(file) => file.read_at(core, buffer, offset).await,
+        }
+    }
+
+    async fn sync(&self, core: &Core, kind: SyncKind) -> io::Result<()> {
+        fault::check(core, FileOperation::Sync, self.path()).await?;
+        match &self.0 {
+            Backing::Os(file) => core.driver().sync(core, file, kind).await,
+            #[cfg(feature = "sim")]
+            Backing::Sim(file) => file.sync(core, kind).await,
+        }
     }
 
     /// fdatasync(2): bytes and length are on the disk.
@@ -314,8 +387,7 @@ impl File {
     /// # Errors
     /// After one, pages may be marked clean without being written: never retry it as if it helped.
     pub async fn sync_data(&self, core: &Core) -> io::Result<()> {
-        fault::check(core, FileOperation::Sync, &self.0.path).await?;
-        core.driver().sync(core, &self.0, SyncKind::Data).await
+        self.sync(core, SyncKind::Data).await
     }
 
     /// fsync(2): all metadata too.
@@ -323,8 +395,7 @@ impl File {
     /// # Errors
     /// As [`File::sync_data`].
     pub async fn sync_all(&self, core: &Core) -> io::Result<()> {
-        fault::check(core, FileOperation::Sync, &self.0.path).await?;
-        core.driver().sync(core, &self.0, SyncKind::All).await
+        self.sync(core, SyncKind::All).await
     }
 
     /// Cuts the file, or extends it by a hole.
@@ -332,10 +403,16 @@ impl File {
     /// # Errors
     /// What ftruncate(2) says.
     pub async fn set_len(&self, core: &Core, len: u64) -> io::Result<()> {
-        fault::check(core, FileOperation::SetLen, &self.0.path).await?;
-        let file = Arc::clone(&self.0);
-        core.blocking(move || Ok(retry_on_intr(|| rustix::fs::ftruncate(file.fd(), len))?))
-            .await
+        fault::check(core, FileOperation::SetLen, self.path()).await?;
+        match &self.0 {
+            Backing::Os(file) => {
+                let file = Arc::clone(file);
+                core.blocking(move || Ok(retry_on_intr(|| rustix::fs::ftruncate(file.fd(), len))?))
+                    .await
+            }
+            #[cfg(feature = "sim")]
+            Backing::Sim(file) => file.set_len(core, len).await,
+        }
     }
 
     /// Reserves disk space from `offset` and extends the file to `offset + len`; new bytes are
@@ -344,8 +421,13 @@ impl File {
     /// # Errors
     /// ENOSPC before any write meets it; else what fallocate(2) says.
     pub async fn allocate(&self, core: &Core, offset: u64, len: u64) -> io::Result<()> {
-        fault::check(core, FileOperation::Allocate, &self.0.path).await?;
-        match core.driver().allocate(core, &self.0, offset, len).await {
+        fault::check(core, FileOperation::Allocate, self.path()).await?;
+        let allocated = match &self.0 {
+            Backing::Os(file) => core.driver().allocate(core, file, offset, len).await,
+            #[cfg(feature = "sim")]
+            Backing::Sim(file) => file.allocate(core, offset, len).await,
+        };
+        match allocated {
             Err(error) if error.raw_os_error() == Some(Errno::OPNOTSUPP.raw_os_error()) => {
                 let size = self.len(core).await?;
                 if size < offset + len {
@@ -363,7 +445,11 @@ impl File {
     /// # Errors
     /// What fallocate(2) says.
     pub async fn punch_hole(&self, core: &Core, offset: u64, len: u64) -> io::Result<()> {
-        let file = Arc::clone(&self.0);
+        let file = match &self.0 {
+            Backing::Os(file) => Arc::clone(file),
+            #[cfg(feature = "sim")]
+            Backing::Sim(file) => return file.punch_hole(core, offset, len).await,
+        };
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         core.blocking(move || Ok(rustix::fs::fallocate(file.fd(), flags, offset, len)?))
             .await
@@ -374,7 +460,11 @@ impl File {
     /// # Errors
     /// What fstat(2) says.
     pub async fn len(&self, core: &Core) -> io::Result<u64> {
-        let file = Arc::clone(&self.0);
+        let file = match &self.0 {
+            Backing::Os(file) => Arc::clone(file),
+            #[cfg(feature = "sim")]
+            Backing::Sim(file) => return file.len(core).await,
+        };
         core.blocking(move || Ok(rustix::fs::fstat(file.fd())?.st_size.cast_unsigned()))
             .await
     }

@@ -1,3 +1,5 @@
+#[cfg(feature = "sim")]
+use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
@@ -11,6 +13,8 @@ use crate::Core;
 use crate::backend::Driver;
 use crate::backend::epoll::Registration;
 use crate::backend::ring::RingListener;
+#[cfg(feature = "sim")]
+use crate::sim::{OneThread, SimEnd, SimListener};
 
 /// Connections that may wait to be accepted; the kernel caps it at net.core.somaxconn.
 const BACKLOG: i32 = 1024;
@@ -18,8 +22,32 @@ const BACKLOG: i32 = 1024;
 /// A listening socket before it belongs to a core.
 #[derive(Debug)]
 pub struct BoundListener {
-    fd: OwnedFd,
+    handle: Handle<BoundHere>,
     address: SocketAddr,
+}
+
+/// A descriptor, or what stands for it in the simulation.
+#[derive(Debug)]
+enum Handle<Sim> {
+    Os(OwnedFd),
+    #[cfg_attr(not(feature = "sim"), allow(dead_code, reason = "cannot be made then"))]
+    Sim(Sim),
+}
+
+#[cfg(feature = "sim")]
+type BoundHere = OneThread<RefCell<Option<SimListener>>>;
+#[cfg(feature = "sim")]
+type AcceptedHere = OneThread<RefCell<Option<SimEnd>>>;
+#[cfg(not(feature = "sim"))]
+type BoundHere = std::convert::Infallible;
+#[cfg(not(feature = "sim"))]
+type AcceptedHere = std::convert::Infallible;
+
+fn other_backend<T>() -> io::Result<T> {
+    Err(io::Error::new(
+        io::ErrorKind::Unsupported,
+        "made by another backend than the core's",
+    ))
 }
 
 impl BoundListener {
@@ -33,6 +61,32 @@ impl BoundListener {
             .map_err(|error| io::Error::new(error.kind(), format!("listen on {address}: {error}")))
     }
 
+    /// [`BoundListener::bind`] for whatever backend the core has: in the simulation, on its node.
+    ///
+    /// # Errors
+    /// As [`BoundListener::bind`].
+    pub fn bind_on(core: &Core, address: SocketAddr) -> io::Result<Self> {
+        match core.driver() {
+            Driver::Ring(_) | Driver::Epoll(_) => Self::bind(address),
+            #[cfg(feature = "sim")]
+            Driver::Sim(driver) => match driver.bind(address) {
+                Ok(listener) => Ok(Self::simulated(listener)),
+                Err(error) => Err(io::Error::new(
+                    error.kind(),
+                    format!("listen on {address}: {error}"),
+                )),
+            },
+        }
+    }
+
+    #[cfg(feature = "sim")]
+    pub(crate) fn simulated(listener: SimListener) -> Self {
+        Self {
+            address: listener.address(),
+            handle: Handle::Sim(OneThread::new(RefCell::new(Some(listener)))),
+        }
+    }
+
     fn bind_now(address: SocketAddr) -> io::Result<Self> {
         let fd = new_socket(&address)?;
         sockopt::set_socket_reuseaddr(&fd, true)?;
@@ -43,7 +97,8 @@ impl BoundListener {
         rustix::net::bind(&fd, &address)?;
         rustix::net::listen(&fd, BACKLOG)?;
         let address = inet(rustix::net::getsockname(&fd)?)?;
-        Ok(Self { fd, address })
+        let handle = Handle::Os(fd);
+        Ok(Self { handle, address })
     }
 
     /// The address really bound, with the port that was picked.
@@ -56,12 +111,20 @@ impl BoundListener {
     /// # Errors
     /// When the core cannot watch one more descriptor.
     pub fn attach(self, core: &Core) -> io::Result<TcpListener> {
-        let backend = match core.driver() {
-            Driver::Ring(driver) => ListenerBackend::Ring(RingListener::new(driver, self.fd)),
-            Driver::Epoll(driver) => {
-                rustix::io::ioctl_fionbio(&self.fd, true)?;
-                ListenerBackend::Epoll(Registration::new(driver, self.fd)?)
+        let backend = match (core.driver(), self.handle) {
+            (Driver::Ring(driver), Handle::Os(fd)) => {
+                ListenerBackend::Ring(RingListener::new(driver, fd))
             }
+            (Driver::Epoll(driver), Handle::Os(fd)) => {
+                rustix::io::ioctl_fionbio(&fd, true)?;
+                ListenerBackend::Epoll(Registration::new(driver, fd)?)
+            }
+            #[cfg(feature = "sim")]
+            (Driver::Sim(_), Handle::Sim(listener)) => match listener.get().take() {
+                Some(listener) => ListenerBackend::Sim(listener),
+                None => return other_backend(),
+            },
+            _ => return other_backend(),
         };
         Ok(TcpListener(Rc::new(ListenerInner {
             address: self.address,
@@ -103,6 +166,8 @@ struct ListenerInner {
 enum ListenerBackend {
     Ring(RingListener),
     Epoll(Registration),
+    #[cfg(feature = "sim")]
+    Sim(SimListener),
 }
 
 impl TcpListener {
@@ -119,7 +184,14 @@ impl TcpListener {
         match &self.0.backend {
             ListenerBackend::Ring(listener) => {
                 let (fd, peer) = listener.accept().await?;
-                Ok(AcceptedSocket { fd, peer })
+                let handle = Handle::Os(fd);
+                Ok(AcceptedSocket { handle, peer })
+            }
+            #[cfg(feature = "sim")]
+            ListenerBackend::Sim(listener) => {
+                let (end, peer) = listener.accept().await?;
+                let handle = Handle::Sim(OneThread::new(RefCell::new(Some(end))));
+                Ok(AcceptedSocket { handle, peer })
             }
             ListenerBackend::Epoll(registration) => loop {
                 let accepted = poll_fn(|context| {
@@ -130,10 +202,9 @@ impl TcpListener {
                 .await;
                 match accepted {
                     Ok((fd, Some(peer))) => {
-                        return Ok(AcceptedSocket {
-                            fd,
-                            peer: inet(peer)?,
-                        });
+                        let handle = Handle::Os(fd);
+                        let peer = inet(peer)?;
+                        return Ok(AcceptedSocket { handle, peer });
                     }
                     Ok((_, None)) => {}
                     Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
@@ -147,7 +218,7 @@ impl TcpListener {
 /// A connection that belongs to no core yet.
 #[derive(Debug)]
 pub struct AcceptedSocket {
-    fd: OwnedFd,
+    handle: Handle<AcceptedHere>,
     peer: SocketAddr,
 }
 
@@ -161,6 +232,15 @@ impl AcceptedSocket {
     /// # Errors
     /// When the core cannot watch one more descriptor.
     pub fn attach(self, core: &Core) -> io::Result<TcpStream> {
-        TcpStream::from_fd(core, self.fd, self.peer)
+        match self.handle {
+            Handle::Os(fd) => TcpStream::from_fd(core, fd, self.peer),
+            #[cfg(feature = "sim")]
+            Handle::Sim(end) => match end.get().take() {
+                Some(end) => TcpStream::from_sim(core, end, self.peer),
+                None => other_backend(),
+            },
+            #[cfg(not(feature = "sim"))]
+            Handle::Sim(never) => match never {},
+        }
     }
 }

@@ -22,13 +22,18 @@ pub(super) async fn make_resident(
     offset: u64,
     len: u64,
 ) -> io::Result<()> {
-    if let Some(fd) = file.os().buffered_now()
+    #[cfg(feature = "sim")]
+    if let Some(file) = file.simulated() {
+        return file.make_resident(core).await;
+    }
+    let file = file.os().ok_or(io::ErrorKind::Unsupported)?;
+    if let Some(fd) = file.buffered_now()
         && sys::is_resident(fd, offset, len)
     {
         return Ok(());
     }
     core.counters().cold_prefetches.one();
-    let file = Arc::clone(file.os());
+    let file = Arc::clone(file);
     core.blocking(move || prefetch(file.buffered()?, offset, len))
         .await
 }

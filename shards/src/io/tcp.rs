@@ -16,6 +16,8 @@ use crate::Core;
 use crate::backend::Driver;
 use crate::backend::epoll::EpollSocket;
 use crate::backend::ring::RingSocket;
+#[cfg(feature = "sim")]
+use crate::sim::{SimEnd, SimSocket};
 use crate::sync::ByteBudget;
 
 /// A TCP connection on its core. Clones are handles to the same connection; the last one closes
@@ -39,14 +41,29 @@ struct StreamInner {
 enum StreamBackend {
     Ring(RingSocket),
     Epoll(EpollSocket),
+    #[cfg(feature = "sim")]
+    Sim(SimSocket),
 }
 
 impl StreamBackend {
-    fn fd(&self) -> BorrowedFd<'_> {
+    fn fd(&self) -> io::Result<BorrowedFd<'_>> {
         match self {
-            Self::Ring(socket) => socket.fd(),
-            Self::Epoll(socket) => socket.fd(),
+            Self::Ring(socket) => Ok(socket.fd()),
+            Self::Epoll(socket) => Ok(socket.fd()),
+            #[cfg(feature = "sim")]
+            Self::Sim(_) => Err(io::ErrorKind::Unsupported.into()),
         }
+    }
+
+    /// Sets what every connection has, and gives its own address.
+    fn prepare(&self) -> io::Result<SocketAddr> {
+        #[cfg(feature = "sim")]
+        if let Self::Sim(socket) = self {
+            return Ok(socket.local_addr());
+        }
+        let fd = self.fd()?;
+        sockopt::set_tcp_nodelay(fd, true)?;
+        inet(rustix::net::getsockname(fd)?)
     }
 }
 
@@ -55,14 +72,22 @@ impl TcpStream {
         let backend = match core.driver() {
             Driver::Ring(driver) => StreamBackend::Ring(RingSocket::new(driver, fd)?),
             Driver::Epoll(driver) => StreamBackend::Epoll(EpollSocket::new(driver, fd)?),
+            #[cfg(feature = "sim")]
+            Driver::Sim(_) => return Err(io::ErrorKind::Unsupported.into()),
         };
         Self::new(core, backend, peer)
     }
 
+    #[cfg(feature = "sim")]
+    pub(super) fn from_sim(core: &Core, end: SimEnd, peer: SocketAddr) -> io::Result<Self> {
+        let Driver::Sim(driver) = core.driver() else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
+        Self::new(core, StreamBackend::Sim(SimSocket::new(driver, end)), peer)
+    }
+
     fn new(core: &Core, backend: StreamBackend, peer: SocketAddr) -> io::Result<Self> {
-        let fd = backend.fd();
-        sockopt::set_tcp_nodelay(fd, true)?;
-        let local = inet(rustix::net::getsockname(fd)?)?;
+        let local = backend.prepare()?;
         Ok(Self(Rc::new(StreamInner {
             core: core.clone(),
             peer,
@@ -79,17 +104,20 @@ impl TcpStream {
     /// # Errors
     /// What connect(2) says.
     pub async fn connect(core: &Core, address: &SocketAddr) -> io::Result<TcpStream> {
-        let fd = new_socket(address)?;
         let backend = match core.driver() {
             Driver::Ring(driver) => {
-                let socket = RingSocket::new(driver, fd)?;
+                let socket = RingSocket::new(driver, new_socket(address)?)?;
                 socket.connect(address).await?;
                 StreamBackend::Ring(socket)
             }
             Driver::Epoll(driver) => {
-                let socket = EpollSocket::new(driver, fd)?;
+                let socket = EpollSocket::new(driver, new_socket(address)?)?;
                 socket.connect(address).await?;
                 StreamBackend::Epoll(socket)
+            }
+            #[cfg(feature = "sim")]
+            Driver::Sim(driver) => {
+                StreamBackend::Sim(SimSocket::connect(core, driver, address).await?)
             }
         };
         Self::new(core, backend, *address)
@@ -120,6 +148,8 @@ impl TcpStream {
         match &self.0.backend {
             StreamBackend::Ring(socket) => socket.poll_recv(context),
             StreamBackend::Epoll(socket) => socket.poll_recv(context),
+            #[cfg(feature = "sim")]
+            StreamBackend::Sim(socket) => socket.poll_recv(context),
         }
     }
 
@@ -155,6 +185,10 @@ impl TcpStream {
                 StreamBackend::Epoll(socket) => {
                     socket.poll_recv_into(context, &mut taking.buf, missing)
                 }
+                #[cfg(feature = "sim")]
+                StreamBackend::Sim(socket) => {
+                    socket.poll_recv_into(context, &mut taking.buf, missing)
+                }
             })
             .await?;
             if received == 0 {
@@ -169,6 +203,8 @@ impl TcpStream {
         poll_fn(|context| match &self.0.backend {
             StreamBackend::Ring(socket) => socket.poll_settle(context, &mut asked),
             StreamBackend::Epoll(_) => Poll::Ready(Ok(None)),
+            #[cfg(feature = "sim")]
+            StreamBackend::Sim(_) => Poll::Ready(Ok(None)),
         })
         .await
     }
@@ -184,6 +220,8 @@ impl TcpStream {
         match &self.0.backend {
             StreamBackend::Ring(socket) => socket.send(parts).await?,
             StreamBackend::Epoll(socket) => socket.send(parts).await?,
+            #[cfg(feature = "sim")]
+            StreamBackend::Sim(socket) => socket.send(parts).await?,
         }
         sending.finish();
         Ok(())
@@ -219,21 +257,41 @@ impl TcpStream {
     }
 
     async fn send_file_once(&self, file: &File, offset: u64, len: usize) -> io::Result<usize> {
-        let fd = file.os().buffered_now().ok_or(io::ErrorKind::NotFound)?;
+        #[cfg(feature = "sim")]
+        if let StreamBackend::Sim(socket) = &self.0.backend {
+            let file = file.simulated().ok_or(io::ErrorKind::Unsupported)?;
+            return socket.send_file(file, offset, len).await;
+        }
+        let file = file.os().ok_or(io::ErrorKind::Unsupported)?;
+        let fd = file.buffered_now().ok_or(io::ErrorKind::NotFound)?;
         match &self.0.backend {
             StreamBackend::Ring(socket) => socket.send_file(fd, offset, len).await,
             StreamBackend::Epoll(socket) => socket.send_file(fd, offset, len).await,
+            #[cfg(feature = "sim")]
+            StreamBackend::Sim(_) => Err(io::ErrorKind::Unsupported.into()), // above
         }
     }
 
     /// Ends the sending side and the receiving side; those who wait see it.
     pub fn shutdown(&self) {
-        let _ = rustix::net::shutdown(self.0.backend.fd(), Shutdown::Both);
+        #[cfg(feature = "sim")]
+        if let StreamBackend::Sim(socket) = &self.0.backend {
+            return socket.shutdown();
+        }
+        if let Ok(fd) = self.0.backend.fd() {
+            let _ = rustix::net::shutdown(fd, Shutdown::Both);
+        }
     }
 
     /// Ends the sending side only: the peer sees the end of the stream and may still answer.
     pub fn shutdown_write(&self) {
-        let _ = rustix::net::shutdown(self.0.backend.fd(), Shutdown::Write);
+        #[cfg(feature = "sim")]
+        if let StreamBackend::Sim(socket) = &self.0.backend {
+            return socket.shutdown_write();
+        }
+        if let Ok(fd) = self.0.backend.fd() {
+            let _ = rustix::net::shutdown(fd, Shutdown::Write);
+        }
     }
 }
 
@@ -245,6 +303,8 @@ impl Drop for ForgetReader<'_> {
         match &self.0.0.backend {
             StreamBackend::Ring(socket) => socket.forget_reader(),
             StreamBackend::Epoll(socket) => socket.forget_reader(),
+            #[cfg(feature = "sim")]
+            StreamBackend::Sim(socket) => socket.forget_reader(),
         }
     }
 }

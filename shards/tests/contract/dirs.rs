@@ -8,7 +8,7 @@ use shards::io::dir::{self, FileKind};
 use crate::support::{disk_dir, path_in};
 
 pub async fn directories_come_and_go(core: Core) {
-    let root = disk_dir();
+    let root = disk_dir(&core).await;
     let deep = path_in(&root, "a/b/c");
     dir::create_dir_all(&core, &deep).await.expect("made");
     dir::create_dir_all(&core, &deep)
@@ -61,7 +61,7 @@ pub async fn directories_come_and_go(core: Core) {
 }
 
 pub async fn atomic_writes_replace_the_whole_file(core: Core) {
-    let root = disk_dir();
+    let root = disk_dir(&core).await;
     let path = path_in(&root, "checkpoint");
     for contents in ["a longer first version", "short", ""] {
         let bytes = Bytes::from_static(contents.as_bytes());
@@ -83,7 +83,7 @@ pub async fn atomic_writes_replace_the_whole_file(core: Core) {
 }
 
 pub async fn a_lock_has_one_holder(core: Core) {
-    let root = disk_dir();
+    let root = disk_dir(&core).await;
     let path = path_in(&root, ".lock");
     let lock = dir::lock_file(&core, &path).await.expect("locked");
     let error = dir::lock_file(&core, &path).await.expect_err("held");

@@ -20,7 +20,7 @@ fn aligned(bytes: &[u8]) -> Bytes {
 }
 
 pub async fn a_file_gives_back_what_was_written(core: Core) {
-    let root = disk_dir();
+    let root = disk_dir(&core).await;
     let path = path_in(&root, "f");
     let file = File::open(&core, &path, &OpenOptions::writing())
         .await
@@ -65,7 +65,7 @@ pub async fn a_file_gives_back_what_was_written(core: Core) {
 }
 
 pub async fn direct_files_give_back_what_was_written(core: Core) {
-    let root = disk_dir();
+    let root = disk_dir(&core).await;
     let file = File::open(&core, &path_in(&root, "f"), &direct())
         .await
         .expect("opened");
@@ -113,7 +113,7 @@ pub async fn direct_files_give_back_what_was_written(core: Core) {
 }
 
 pub async fn unaligned_direct_writes_are_refused(core: Core) {
-    let root = disk_dir();
+    let root = disk_dir(&core).await;
     let file = File::open(&core, &path_in(&root, "f"), &direct())
         .await
         .expect("opened");
@@ -132,7 +132,7 @@ pub async fn unaligned_direct_writes_are_refused(core: Core) {
 }
 
 pub async fn reads_stop_at_the_end_of_the_file(core: Core) {
-    let root = disk_dir();
+    let root = disk_dir(&core).await;
     for options in [OpenOptions::writing(), direct()] {
         let path = path_in(&root, if options.direct { "direct" } else { "plain" });
         dir::write_file_atomic(&core, &path, Bytes::from_static(b"hello"))
@@ -161,7 +161,7 @@ pub async fn reads_stop_at_the_end_of_the_file(core: Core) {
 }
 
 pub async fn many_writes_at_once_all_arrive(core: Core) {
-    let root = disk_dir();
+    let root = disk_dir(&core).await;
     let file = File::open(&core, &path_in(&root, "f"), &direct())
         .await
         .expect("opened");
@@ -188,7 +188,7 @@ pub async fn many_writes_at_once_all_arrive(core: Core) {
 }
 
 pub async fn allocate_extends_with_zeros(core: Core) {
-    let root = disk_dir();
+    let root = disk_dir(&core).await;
     let file = File::open(&core, &path_in(&root, "f"), &direct())
         .await
         .expect("opened");
@@ -205,7 +205,7 @@ pub async fn allocate_extends_with_zeros(core: Core) {
 }
 
 pub async fn a_file_works_after_rename_and_removal(core: Core) {
-    let root = disk_dir();
+    let root = disk_dir(&core).await;
     let (path, other) = (path_in(&root, "f"), path_in(&root, "g"));
     let file = File::open(&core, &path, &OpenOptions::writing())
         .await
@@ -231,7 +231,7 @@ pub async fn a_file_works_after_rename_and_removal(core: Core) {
 }
 
 pub async fn open_errors_name_the_path(core: Core) {
-    let root = disk_dir();
+    let root = disk_dir(&core).await;
     let path = path_in(&root, "absent");
     let error = File::open(&core, &path, &OpenOptions::reading())
         .await

@@ -3,10 +3,13 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use std::future::Future;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 
-use shards::{BackendChoice, Core, CoreMain, Runtime, RuntimeOptions};
+use shards::{BackendChoice, BackendKind, Core, CoreMain, Runtime, RuntimeOptions};
+
+/// Seeds for each case in the simulation.
+pub const SEEDS: u64 = 3;
 
 pub fn options(backend: BackendChoice, cores: usize) -> RuntimeOptions {
     RuntimeOptions {
@@ -37,16 +40,56 @@ where
     runtime.run(vec![main]).expect("the runtime runs");
 }
 
+/// One simulated core with one main, from a seed; must end within an hour of its own time.
+#[cfg(feature = "sim")]
+pub fn run_simulated<F, Fut>(seed: u64, body: F) -> String
+where
+    F: FnOnce(Core) -> Fut + 'static,
+    Fut: Future<Output = ()> + 'static,
+{
+    let world = shards::sim::World::traced(seed);
+    let node = world.node(options(BackendChoice::Auto, 1));
+    let main: shards::sim::LocalMain = Box::new(move |core| Box::pin(body(core)));
+    let boot = world.boot(node).expect("boots");
+    boot.run_local(vec![main]).expect("runs");
+    let ended = world.run_until_stopped(node, std::time::Duration::from_secs(3600));
+    assert!(ended, "seed {seed}: the main hangs");
+    world.trace()
+}
+
 pub fn boxed<Fut: Future<Output = ()> + 'static>(future: Fut) -> Pin<Box<dyn Future<Output = ()>>> {
     Box::pin(future)
 }
 
-/// A directory on a real disk (the build directory), not on a tmpfs, so that O_DIRECT is tried.
-pub fn disk_dir() -> tempfile::TempDir {
-    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a temporary directory")
+/// A directory for one test, gone at its end.
+pub struct TestDir {
+    path: PathBuf,
+    _real: Option<tempfile::TempDir>,
 }
 
-pub fn path_in(dir: &tempfile::TempDir, name: &str) -> PathBuf {
+impl TestDir {
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// A directory on a real disk (the build directory), not on a tmpfs, so that O_DIRECT is tried;
+/// in the simulation, on its disk.
+pub async fn disk_dir(core: &Core) -> TestDir {
+    if core.backend() == BackendKind::Sim {
+        let path = PathBuf::from("/data/test");
+        let made = shards::io::dir::create_dir_all(core, &path).await;
+        made.expect("a simulated directory");
+        return TestDir { path, _real: None };
+    }
+    let real = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a temporary directory");
+    TestDir {
+        path: real.path().to_owned(),
+        _real: Some(real),
+    }
+}
+
+pub fn path_in(dir: &TestDir, name: &str) -> PathBuf {
     dir.path().join(name)
 }
 
@@ -72,6 +115,14 @@ macro_rules! on_every_backend {
         }
         mod on_ring {
             $(#[test] fn $name() { $crate::support::run(shards::BackendChoice::Ring, super::$name); })*
+        }
+        #[cfg(feature = "sim")]
+        mod on_sim {
+            $(#[test] fn $name() {
+                for seed in 0..$crate::support::SEEDS {
+                    drop($crate::support::run_simulated(seed, super::$name));
+                }
+            })*
         }
     };
 }
