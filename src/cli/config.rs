@@ -130,7 +130,7 @@ mod tests {
             "{answer}"
         );
         assert!(
-            answer.contains("warning: without effect: num.io.threads, num.network.threads ("),
+            answer.contains("warning: without effect: num.io.threads, num.network.threads, "),
             "{answer}"
         );
         assert!(ringmain(&["config", "check", path, "--override", "listeners=x"]).is_err());

@@ -22,16 +22,26 @@ pub(super) fn run(arguments: &ServeArgs) -> Result<(), Failure> {
     let file = arguments.file.as_deref();
     let config = load::broker_config(file, &arguments.overrides)?;
     telemetry::log::set_up().map_err(|error| Failure::new(error.to_string()))?;
-    if file.is_some() {
-        for warning in config.warnings() {
-            tracing::warn!("{warning}");
-        }
+    for warning in warnings(file, &config) {
+        tracing::warn!("{warning}");
     }
     let directories = prepare(file, &config)?;
     for (path, why) in &directories.failed {
         tracing::error!("running without {}: {why}", path.display());
     }
     server::serve(config, directories).map_err(|error| Failure::new(error.to_string()))
+}
+
+/// What a person should know about the settings; without a file only about those that were overridden.
+fn warnings(file: Option<&Path>, config: &BrokerConfig) -> Vec<String> {
+    let mut lines = config.warnings();
+    if file.is_none()
+        && let Ok(built_in) = BrokerConfig::single_node(&[])
+    {
+        let known = built_in.warnings();
+        lines.retain(|line| !known.contains(line));
+    }
+    lines
 }
 
 /// The directories of the node, after all checks. Without a file they are formatted where needed.
@@ -122,6 +132,18 @@ mod tests {
                 .contains("belongs to node 1, but node.id is 2"),
             "{other}"
         );
+    }
+
+    #[test]
+    fn without_a_file_only_overrides_are_warned_about() {
+        let root = tempfile::tempdir().unwrap();
+        assert_eq!(warnings(None, &config(root.path(), &[])), [""; 0]);
+        let lines = warnings(
+            None,
+            &config(root.path(), &[("foo", "1"), ("ssl.protocol", "x")]),
+        );
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        assert_eq!(lines[0], "unknown and ignored: foo");
     }
 
     #[test]

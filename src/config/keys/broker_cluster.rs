@@ -73,7 +73,7 @@ broker_keys! {
         "Most bytes that a follower asks for in one fetch.";
     "num.replica.fetchers" int "1" (at_least 1) high cluster_wide (ignored NO_REPLICATION)
         "Fetchers for each leader that a follower copies from.";
-    "replica.high.watermark.checkpoint.interval.ms" long "5000" any high read_only done
+    "replica.high.watermark.checkpoint.interval.ms" long "5000" any high read_only (ignored ONE_CHECKPOINT)
         "How often high watermarks are written to disk.";
     "auto.leader.rebalance.enable" boolean "true" any high read_only (ignored NO_REPLICATION)
         "Give leadership back to preferred replicas.";

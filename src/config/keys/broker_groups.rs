@@ -9,7 +9,7 @@ broker_keys! {
         "Threads for long work of group coordinators.";
     "group.coordinator.append.linger.ms" int "-1" (at_least -1) medium read_only (ignored OWN_SIZES)
         "How long the coordinator gathers records before it writes them; -1 adapts.";
-    "offsets.commit.timeout.ms" int "5000" (at_least 1) high read_only done
+    "offsets.commit.timeout.ms" int "5000" (at_least 1) high read_only (ignored NO_REPLICATION)
         "How long a commit may wait until its write is safe.";
     "offsets.load.buffer.size" int "5242880" (at_least 1) high read_only done
         "Bytes read at a time while a coordinator loads its groups.";
@@ -25,9 +25,9 @@ broker_keys! {
         "Largest buffer that a coordinator keeps for its next write.";
     "offset.metadata.max.bytes" int "4096" any high read_only done
         "Longest text that may go with a committed offset.";
-    "offsets.retention.minutes" int "10080" (at_least 1) high read_only (ignored NO_RETENTION)
+    "offsets.retention.minutes" int "10080" (at_least 1) high read_only done
         "Offsets of a group without members are forgotten after so long.";
-    "offsets.retention.check.interval.ms" long "600000" (at_least 1) high read_only (ignored NO_RETENTION)
+    "offsets.retention.check.interval.ms" long "600000" (at_least 1) high read_only done
         "How often offsets to forget are looked for.";
     "group.min.session.timeout.ms" int "6000" any medium read_only done
         "Shortest session timeout that a member of a classic group may ask for.";

@@ -3,7 +3,7 @@
 broker_keys! {
     "message.max.bytes" int "1048588" (at_least 0) high cluster_wide done
         "Largest record batch that is accepted, as compressed by the producer.";
-    "max.decompressed.message.bytes" int "2147483639" (between 1 and 2_147_483_639) medium cluster_wide done
+    "max.decompressed.message.bytes" int "2147483639" (between 1 and 2_147_483_639) medium cluster_wide (ignored ONE_DECOMPRESSED_BOUND)
         "Largest record after decompression.";
     "delete.topic.enable" boolean "true" any high read_only done
         "Topics may be deleted.";
@@ -85,15 +85,15 @@ broker_keys! {
         "What was written is durable after so much time.";
     "log.flush.offset.checkpoint.interval.ms" int "60000" (at_least 0) high read_only done
         "How often it is noted up to where logs are durable; recovery starts there.";
-    "log.flush.start.offset.checkpoint.interval.ms" int "60000" (at_least 0) high read_only done
+    "log.flush.start.offset.checkpoint.interval.ms" int "60000" (at_least 0) high read_only (ignored ONE_CHECKPOINT)
         "How often the start offsets of logs are noted.";
-    "log.preallocate" boolean "false" any medium cluster_wide (ignored PREALLOCATION)
+    "log.preallocate" boolean "false" any medium cluster_wide done
         "Give a new segment its full size at once.";
-    "num.recovery.threads.per.data.dir" int "2" (at_least 1) high cluster_wide done
+    "num.recovery.threads.per.data.dir" int "2" (at_least 1) high cluster_wide (ignored THREADS)
         "How many logs of one directory are recovered at a time.";
     "auto.create.topics.enable" boolean "true" any high read_only done
         "A topic that a client asks for is created if it does not exist.";
-    "min.insync.replicas" int "1" (at_least 1) high cluster_wide (ignored NO_REPLICATION)
+    "min.insync.replicas" int "1" (at_least 1) high cluster_wide done
         "In-sync replicas that acks=all needs.";
     "log.message.timestamp.type" string "CreateTime" (one_of "CreateTime" "LogAppendTime") medium cluster_wide done
         "Whose clock the timestamp of a record is: the producer's (CreateTime) or the broker's (LogAppendTime).";

@@ -5,7 +5,7 @@ broker_keys! {
         "Threads that work on requests.";
     "background.threads" int "10" (at_least 1) high cluster_wide (ignored THREADS)
         "Threads for work in the background.";
-    "request.timeout.ms" int "30000" any high read_only done
+    "request.timeout.ms" int "30000" any high read_only (ignored NO_QUORUM)
         "How long a request that waits for the controller may take.";
     "socket.connection.setup.timeout.ms" long "10000" any medium read_only (ignored NO_QUORUM)
         "How long a connection to another broker may take to open.";
@@ -19,7 +19,7 @@ broker_keys! {
         "Fetch sessions (KIP-227) that are remembered.";
     "fetch.max.bytes" int "57671680" (at_least 1024) medium read_only done
         "Most bytes in one answer to a fetch, whatever the client asks for.";
-    "max.request.partition.size.limit" int "2000" (at_least 1) medium read_only done
+    "max.request.partition.size.limit" int "2000" (at_least 1) medium read_only (ignored NO_DESCRIBE_PARTITIONS)
         "Most partitions in one answer to DescribeTopicPartitions.";
     "listeners" list "PLAINTEXT://:9092" (some_elements) high per_broker done
         "Where to listen, as NAME://host:port. No host means every interface; localhost means both loopback addresses; port 0 lets the system choose.";
@@ -27,13 +27,13 @@ broker_keys! {
         "What clients are told to connect to. By default the same as listeners.";
     "listener.security.protocol.map" string "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT" any low per_broker done
         "The protocol behind each listener name. Only PLAINTEXT can be served yet.";
-    "socket.send.buffer.bytes" int "102400" any high read_only done
+    "socket.send.buffer.bytes" int "102400" any high read_only (ignored SYSTEM_SOCKETS)
         "Size of the socket's send buffer; -1 leaves it to the system.";
-    "socket.receive.buffer.bytes" int "102400" any high read_only done
+    "socket.receive.buffer.bytes" int "102400" any high read_only (ignored SYSTEM_SOCKETS)
         "Size of the socket's receive buffer; -1 leaves it to the system.";
     "socket.request.max.bytes" int "104857600" (at_least 1) high read_only done
         "Largest request; a longer one closes its connection.";
-    "socket.listen.backlog.size" int "50" (at_least 1) medium read_only done
+    "socket.listen.backlog.size" int "50" (at_least 1) medium read_only (ignored SYSTEM_SOCKETS)
         "Connections that may wait to be accepted.";
     "max.connections.per.ip" int "2147483647" (at_least 0) medium cluster_wide (ignored NO_CONNECTION_LIMITS)
         "Connections from one address.";
@@ -47,7 +47,7 @@ broker_keys! {
         "A connection that is silent for so long is closed; negative means never.";
     "connection.failed.authentication.delay.ms" int "100" (at_least 0) low read_only (ignored NO_SASL)
         "Delay before a connection that failed to authenticate is closed.";
-    "queued.max.requests" int "500" (at_least 1) high read_only done
+    "queued.max.requests" int "500" (at_least 1) high read_only (ignored BYTES_NOT_COUNTS)
         "Requests that may have been read and not begun; above it, nothing more is read.";
     "queued.max.request.bytes" long "-1" any medium read_only done
         "Bytes of requests that may have been read and not answered; above it, nothing more is read. -1 leaves the limit to the memory budget.";

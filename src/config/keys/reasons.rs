@@ -28,7 +28,13 @@ pub const NO_TELEMETRY: &str = "client telemetry (KIP-714) is not supported yet"
 pub const NO_CONFIG_PROVIDERS: &str =
     "values behind config providers would stay unresolved placeholders";
 pub const NO_DIR_MOVES: &str = "replicas do not move between log directories yet";
-pub const PREALLOCATION: &str =
-    "files are always extended ahead of the writes, in steps, and cut when idle";
 pub const NO_UNSTABLE: &str = "no unstable API or feature version is implemented";
 pub const OWN_SIZES: &str = "buffers are sized by the memory that the process may use";
+pub const BYTES_NOT_COUNTS: &str =
+    "requests that wait are bounded by their bytes (queued.max.request.bytes), not by their number";
+pub const SYSTEM_SOCKETS: &str = "sockets keep the sizes that the system gives and adapts";
+pub const NO_DESCRIBE_PARTITIONS: &str = "DescribeTopicPartitions is not supported yet";
+pub const ONE_DECOMPRESSED_BOUND: &str = "one fixed bound holds for what a batch may decompress to";
+pub const ONE_CHECKPOINT: &str =
+    "all checkpoints are written together (log.flush.offset.checkpoint.interval.ms)";
+pub const EXPIRY_AT_OPEN: &str = "silent producers are looked for at an interval of the log itself";

@@ -19,7 +19,7 @@ topic_keys! {
         "Segments older than this are deleted; -1 keeps them for ever." => ["log.retention.ms", "log.retention.minutes" minutes, "log.retention.hours" hours];
     "max.message.bytes" int "1048588" (at_least 0) medium done
         "Largest record batch that is accepted, as compressed by the producer." => ["message.max.bytes"];
-    "max.decompressed.message.bytes" int "2147483639" (between 1 and 2_147_483_639) medium done
+    "max.decompressed.message.bytes" int "2147483639" (between 1 and 2_147_483_639) medium (ignored ONE_DECOMPRESSED_BOUND)
         "Largest record after decompression." => ["max.decompressed.message.bytes"];
     "index.interval.bytes" int "4096" (at_least 0) medium done
         "The offset index gets an entry after so many bytes of records." => ["log.index.interval.bytes"];
@@ -37,7 +37,7 @@ topic_keys! {
         "What becomes of old data: delete, compact, or both; empty keeps all. A compacted topic refuses records without keys already." => ["log.cleanup.policy"];
     "unclean.leader.election.enable" boolean "false" any medium (ignored NO_REPLICATION)
         "A replica that is out of sync may become leader, losing records, if no other is left." => ["unclean.leader.election.enable"];
-    "min.insync.replicas" int "1" (at_least 1) medium (ignored NO_REPLICATION)
+    "min.insync.replicas" int "1" (at_least 1) medium done
         "In-sync replicas that acks=all needs." => ["min.insync.replicas"];
     "compression.type" string "producer" (one_of "uncompressed" "zstd" "lz4" "snappy" "gzip" "producer") medium done
         "Codec in which batches are stored; producer leaves them as they came." => ["compression.type"];
@@ -47,7 +47,7 @@ topic_keys! {
         "Level of lz4 where the broker compresses." => ["compression.lz4.level"];
     "compression.zstd.level" int "3" (between -131072 and 22) medium done
         "Level of zstd where the broker compresses." => ["compression.zstd.level"];
-    "preallocate" boolean "false" any medium (ignored PREALLOCATION)
+    "preallocate" boolean "false" any medium done
         "Give a new segment its full size at once." => ["log.preallocate"];
     "message.timestamp.type" string "CreateTime" (one_of "CreateTime" "LogAppendTime") medium done
         "Whose clock the timestamp of a record is: the producer's (CreateTime) or the broker's (LogAppendTime)." => ["log.message.timestamp.type"];
