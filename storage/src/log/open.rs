@@ -15,6 +15,7 @@ use crate::epochs::LeaderEpochs;
 use crate::error::StorageError;
 use crate::names::{FileKind, TopicPartition, file_name};
 use crate::producer::ProducerState;
+use crate::segment::index::ActiveIndex;
 use crate::segment::roll::{SEGMENT_SIZE_MAX, SegmentPlan};
 use crate::segment::{Active, Sealed, segment_path};
 use crate::storage::Storage;
@@ -111,6 +112,8 @@ async fn create(
         .map_err(|error| StorageError::io("create", directory, error))?;
     let path = segment_path(directory, options.log_start_offset, FileKind::Log);
     open_new(core, &path).await?;
+    // Kafka calls a segment without its indexes damaged, also an empty one.
+    write_index_files(core, directory, &ActiveIndex::new(options.log_start_offset)).await?;
     // Nothing stands in it yet, and an empty one after a crash is as good: its name is enough to force to disk.
     let path = directory.join(EPOCHS_FILE);
     let text = checkpoint::encode_epochs(&[]);
@@ -362,7 +365,7 @@ async fn load_producers(
 
 pub(crate) fn empty_scan(base_offset: i64) -> Scan {
     Scan {
-        index: crate::segment::index::ActiveIndex::new(base_offset),
+        index: ActiveIndex::new(base_offset),
         cursor: crate::segment::index::IndexCursor::new(base_offset),
         size: 0,
         next_offset: base_offset,
@@ -441,6 +444,10 @@ impl Loader<'_> {
             let expected = found.last().map_or(0, |(_, scan)| scan.next_offset);
             if lengths.log == 0 && base_offset < expected {
                 self.remove_segment(base_offset).await?;
+                continue;
+            }
+            if lengths.is_empty() && at + 1 == bases.len() {
+                found.push((base_offset, empty_scan(base_offset)));
                 continue;
             }
             let scan = self.recover(base_offset, lengths).await?;

@@ -27,6 +27,13 @@ pub(crate) struct FileLengths {
     pub time_index: Option<u64>,
 }
 
+impl FileLengths {
+    /// A segment without batches, with both its indexes.
+    pub fn is_empty(&self) -> bool {
+        self.log == 0 && self.offset_index == Some(0) && self.time_index == Some(0)
+    }
+}
+
 /// Finishes or undoes interrupted deletions, cleanings and swaps, removes orphans, and lists what is left.
 pub(crate) async fn put_in_order(
     core: &Core,
