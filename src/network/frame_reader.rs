@@ -62,6 +62,10 @@ impl FrameReader {
             return Ok(None);
         };
         let size = parse_length(length, limit)?;
+        // A client that claims much and sends nothing must not keep memory from the others.
+        if size > 0 && self.buffered().await?.is_none() {
+            return Err(FrameError::Truncated);
+        }
         let permit = budget.reserve(size as u64).await;
         let bytes = self.body(size).await?;
         Ok(Some(Frame { bytes, permit }))

@@ -298,7 +298,7 @@ fn run(command: &mut Command) {
 }
 
 /// Where the drivers are built: beside the tests' own target folder, kept between runs.
-fn build_folder(name: &str) -> PathBuf {
+pub fn build_folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
         .with_file_name("clients")
         .join(name);

@@ -1,0 +1,201 @@
+//! Apache's own dump tool on the directories that this broker wrote.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test says how far it came"
+)]
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use support::broker::Broker;
+use support::clock;
+use support::corpus::Corpus;
+use support::driver::{self, Client, Run};
+
+const TOPIC: &str = "dumped";
+const PARTITIONS: usize = 3;
+
+/// `DumpLogSegments` with the arguments; what it printed.
+fn dump(arguments: &[&str], files: &[PathBuf]) -> String {
+    let folder = driver::build_folder("tools");
+    let pom = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tools/pom.xml");
+    driver::once(&folder, &[&pom], || {
+        driver::maven_jars(&pom, &folder.join("jars"))
+    });
+    let list: Vec<_> = files.iter().map(|file| file.to_string_lossy()).collect();
+    let output = Command::new("java")
+        .args(["-Xmx512m", "-XX:TieredStopAtLevel=1", "-cp"])
+        .arg(folder.join("jars/*"))
+        .arg("org.apache.kafka.tools.DumpLogSegments")
+        .args(arguments)
+        .args(["--files", &list.join(",")])
+        .output()
+        .expect("java starts");
+    let (out, errors) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    assert!(
+        output.status.success(),
+        "{arguments:?} {files:?}\n{out}\n{errors}"
+    );
+    for complaint in [
+        "mismatch",
+        "not in sync",
+        "non-consecutive",
+        "out of order",
+        "Invalid",
+        "Exception",
+    ] {
+        assert!(
+            !out.contains(complaint) && !errors.contains(complaint),
+            "{complaint}:\n{out}\n{errors}"
+        );
+    }
+    out.into_owned()
+}
+
+/// The files of a partition with that ending, in order.
+fn files_of(directory: &Path, ending: &str) -> Vec<PathBuf> {
+    let entries =
+        fs::read_dir(directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
+    let mut found: Vec<_> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .collect();
+    found.retain(|path| path.to_string_lossy().ends_with(ending));
+    found.sort();
+    found
+}
+
+/// The offsets of all records in a dump, in order.
+fn offsets(dump: &str) -> Vec<usize> {
+    let number = |line: &str| {
+        line.strip_prefix("| offset: ")?
+            .split(' ')
+            .next()?
+            .parse()
+            .ok()
+    };
+    dump.lines().filter_map(number).collect()
+}
+
+fn check_partitions(broker: &Broker, counts: &[usize]) {
+    for (partition, &count) in counts.iter().enumerate() {
+        let directory = broker.data().join(format!("{TOPIC}-{partition}"));
+        let logs = files_of(&directory, ".log");
+        let found = offsets(&dump(&["--deep-iteration"], &logs));
+        assert_eq!(
+            found,
+            (0..count).collect::<Vec<_>>(),
+            "offsets of partition {partition}"
+        );
+        let indexes = [
+            files_of(&directory, ".index"),
+            files_of(&directory, ".timeindex"),
+        ]
+        .concat();
+        assert!(
+            indexes.len() >= 2 * logs.len(),
+            "an index of each kind for each segment"
+        );
+        let sanity = dump(&["--index-sanity-check"], &indexes);
+        assert_eq!(
+            sanity.matches("passed sanity check").count(),
+            indexes.len(),
+            "{sanity}"
+        );
+        // Without the flag every entry is looked up in its segment.
+        dump(&[], &indexes);
+        println!(
+            "partition {partition}: {} segments, {count} records",
+            logs.len()
+        );
+    }
+}
+
+fn produce(broker: &Broker, corpus: &mut Corpus, codec: &str, counts: &mut [usize]) {
+    let records = corpus.records(6 << 20, |count| {
+        i32::try_from(count % PARTITIONS).expect("few")
+    });
+    let settings = [
+        "acks=all",
+        &format!("compression.type={codec}"),
+        "batch.size=65536",
+    ];
+    for (partition, _) in
+        Client::Librdkafka.produce(&broker.bootstrap(), TOPIC, &settings, &records)
+    {
+        counts[usize::try_from(partition).expect("not negative")] += 1;
+    }
+}
+
+#[test]
+fn the_dump_tool_reads_every_file() {
+    let settings = [
+        ("log.segment.bytes", "1048576"),
+        ("log.index.interval.bytes", "1024"),
+        ("offsets.topic.num.partitions", "1"),
+    ];
+    let mut broker = Broker::start("apache-tools", &settings);
+    let mut corpus = Corpus::open();
+    let mut counts = vec![0; PARTITIONS];
+    Client::Librdkafka.create_topics(&broker.bootstrap(), &[(TOPIC.to_owned(), PARTITIONS)]);
+    produce(&broker, &mut corpus, "none", &mut counts);
+    produce(&broker, &mut corpus, "zstd", &mut counts);
+    read_as_group(&broker, counts.iter().sum());
+    assert!(broker.stop().success());
+    check_partitions(&broker, &counts);
+
+    let offsets_log = files_of(&broker.data().join("__consumer_offsets-0"), ".log");
+    let committed = dump(&["--offsets-decoder", "--deep-iteration"], &offsets_log);
+    for words in [
+        "\"group\":\"dump-group\"",
+        "\"topic\":\"dumped\"",
+        "group_metadata",
+        "range",
+    ] {
+        assert!(
+            committed
+                .replace(": ", ":")
+                .to_lowercase()
+                .contains(&words.to_lowercase()),
+            "{words} in\n{committed}"
+        );
+    }
+    let metadata = files_of(&broker.data().join("__cluster_metadata-0"), ".log");
+    let changes = dump(&["--cluster-metadata-decoder"], &metadata);
+    for kind in [
+        "TOPIC_RECORD",
+        "PARTITION_RECORD",
+        "REGISTER_BROKER_RECORD",
+        "LeaderChange",
+    ] {
+        assert!(changes.contains(kind), "{kind} in\n{changes}");
+    }
+
+    // And after a crash, once the broker has been up again.
+    broker.restart();
+    produce(&broker, &mut corpus, "lz4", &mut counts);
+    broker.kill();
+    broker.restart();
+    produce(&broker, &mut corpus, "snappy", &mut counts);
+    assert!(broker.stop().success());
+    check_partitions(&broker, &counts);
+}
+
+/// One member reads and commits everything, so that both kinds of group records stand in the log.
+fn read_as_group(broker: &Broker, count: usize) {
+    let words = [TOPIC, "dump-group", "partition.assignment.strategy=range"].map(str::to_owned);
+    let mut run = Run::start(Client::Librdkafka, "group", &broker.bootstrap(), &words);
+    let lines = run.lines();
+    let read = driver::each(&lines)
+        .filter(|line| line.starts_with("record "))
+        .take(count)
+        .count();
+    assert_eq!(read, count);
+    run.close(clock::LIMIT);
+}

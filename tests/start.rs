@@ -1,0 +1,414 @@
+//! Start and stop: what the command says, what stops it, and how it ends.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test says how far it came"
+)]
+
+mod support;
+
+use std::fs::{self, File};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use rustix::process::Signal;
+use support::broker::{Broker, binary, fresh_directory};
+use support::process::Process;
+use support::{clock, port};
+
+/// Runs the binary to its end.
+fn ringmain(directory: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(binary());
+    command
+        .args(arguments)
+        .current_dir(directory)
+        .stdin(Stdio::null())
+        .output()
+        .expect("the binary starts")
+}
+
+/// Runs `serve` where it must not start, and returns its last line.
+fn refused(directory: &Path, arguments: &[&str]) -> String {
+    let output = ringmain(directory, &[&["serve"], arguments].concat());
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    let last = text.lines().last().unwrap_or_default().to_owned();
+    assert!(
+        last.starts_with("ringmain: "),
+        "one clear line at the end: {text}"
+    );
+    last
+}
+
+/// `ringmain serve` without a file, on a port of its own.
+struct Node {
+    process: Process,
+    directory: PathBuf,
+    port: u16,
+}
+
+impl Node {
+    fn start(directory: &Path, port: u16, overrides: &[&str]) -> Self {
+        let log = File::create(directory.join("node.log")).expect("a log");
+        let mut command = Command::new(binary());
+        command.args([
+            "serve",
+            "--override",
+            &format!("listeners=PLAINTEXT://localhost:{port}"),
+        ]);
+        for pair in overrides {
+            command.args(["--override", pair]);
+        }
+        let errors = log.try_clone().expect("a descriptor");
+        command
+            .current_dir(directory)
+            .stdin(Stdio::null())
+            .stdout(log)
+            .stderr(errors);
+        let process = Process::spawn(&mut command);
+        Self {
+            process,
+            directory: directory.to_owned(),
+            port,
+        }
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.directory.join("node.log")).unwrap_or_default()
+    }
+
+    fn wait_ready(&mut self) {
+        clock::wait_until("the node to be ready", || {
+            assert!(self.process.ended().is_none(), "it ended\n{}", self.log());
+            self.log().contains("ready") && TcpStream::connect(("127.0.0.1", self.port)).is_ok()
+        });
+    }
+
+    fn stop(&mut self, signal: Signal) {
+        self.process.signal(signal);
+        let status = self
+            .process
+            .wait_within(Duration::from_secs(30), "the node");
+        assert_eq!(status.code(), Some(0), "{}", self.log());
+    }
+}
+
+#[test]
+fn one_command_and_no_file_is_a_broker() {
+    let directory = fresh_directory("start-plain");
+    let mut node = Node::start(&directory, port::free(), &[]);
+    node.wait_ready();
+    assert!(
+        TcpStream::connect(("::1", node.port)).is_ok(),
+        "localhost is both addresses"
+    );
+    let log = node.log();
+    for word in [
+        "Ringmain",
+        "localhost",
+        "ringmain-data",
+        "shards",
+        "backend",
+        "kcat",
+    ] {
+        assert!(log.contains(word), "{word} in\n{log}");
+    }
+    assert!(!log.contains("WARN"), "nothing to warn of\n{log}");
+    let data = directory.join("ringmain-data");
+    assert!(data.join("meta.properties").is_file() && data.join("__cluster_metadata-0").is_dir());
+    assert!(
+        !data.join(".kafka_cleanshutdown").exists(),
+        "not while it runs"
+    );
+    node.stop(Signal::TERM);
+    let marker =
+        fs::read_to_string(data.join(".kafka_cleanshutdown")).expect("the mark of a clean stop");
+    assert!(marker.contains("brokerEpoch"), "{marker}");
+    // It goes on with what it has, as the same cluster.
+    let before = fs::read_to_string(data.join("meta.properties")).expect("meta.properties");
+    let mut again = Node::start(&directory, port::free(), &[]);
+    again.wait_ready();
+    assert!(
+        !data.join(".kafka_cleanshutdown").exists(),
+        "the mark is of one stop"
+    );
+    again.stop(Signal::INT);
+    assert_eq!(
+        fs::read_to_string(data.join("meta.properties")).expect("meta.properties"),
+        before
+    );
+    let _ = fs::remove_dir_all(&directory);
+}
+
+/// 250 ms once built for use; the best of several, because others share this machine.
+#[test]
+fn it_is_ready_soon() {
+    let limit = Duration::from_millis(
+        if cfg!(debug_assertions) && std::env::var_os("RINGMAIN_TEST_BINARY").is_none() {
+            2_000
+        } else {
+            250
+        },
+    );
+    let mut best = Duration::MAX;
+    for _ in 0..10 {
+        let directory = fresh_directory("start-soon");
+        let start = clock::now();
+        let mut node = Node::start(&directory, port::free(), &[]);
+        clock::wait_until("a connection", || {
+            TcpStream::connect(("127.0.0.1", node.port)).is_ok()
+        });
+        best = best.min(clock::now() - start);
+        node.stop(Signal::TERM);
+        if best < limit {
+            break;
+        }
+    }
+    println!("ready in {best:?}");
+    assert!(best < limit, "ready in {best:?}");
+}
+
+#[test]
+fn any_number_of_shards_will_do() {
+    for shards in ["1", "5"] {
+        let directory = fresh_directory(&format!("start-shards-{shards}"));
+        let mut node = Node::start(
+            &directory,
+            port::free(),
+            &[&format!("ringmain.shards={shards}")],
+        );
+        node.wait_ready();
+        assert!(
+            node.log().contains(&format!("shards={shards}")),
+            "{}",
+            node.log()
+        );
+        node.stop(Signal::TERM);
+    }
+}
+
+#[test]
+fn a_file_needs_a_formatted_directory_and_says_how() {
+    let broker = Broker::prepare("start-unformatted", &[]);
+    let _ = fs::remove_dir_all(broker.data());
+    let file = broker.properties().display().to_string();
+    let line = refused(&broker.directory, &[&file]);
+    for word in [
+        "not formatted",
+        "ringmain storage format",
+        "random-uuid",
+        &file,
+    ] {
+        assert!(line.contains(word), "{word} in {line}");
+    }
+    assert!(!broker.data().exists(), "nothing was made");
+}
+
+#[test]
+fn the_file_that_apache_ships_works() {
+    let directory = fresh_directory("start-shipped");
+    let (client, controller) = (port::free(), port::free());
+    let text = format!(
+        "process.roles=broker,controller\nnode.id=1\ncontroller.quorum.bootstrap.servers=localhost:{controller}\n\
+         listeners=PLAINTEXT://:{client},CONTROLLER://:{controller}\ninter.broker.listener.name=PLAINTEXT\n\
+         advertised.listeners=PLAINTEXT://localhost:{client},CONTROLLER://localhost:{controller}\n\
+         controller.listener.names=CONTROLLER\n\
+         listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL\n\
+         num.network.threads=3\nnum.io.threads=8\nsocket.send.buffer.bytes=102400\nsocket.receive.buffer.bytes=102400\n\
+         socket.request.max.bytes=104857600\nlog.dirs=data\nnum.partitions=1\nnum.recovery.threads.per.data.dir=2\n\
+         offsets.topic.replication.factor=1\nshare.coordinator.state.topic.replication.factor=1\n\
+         share.coordinator.state.topic.min.isr=1\ntransaction.state.log.replication.factor=1\ntransaction.state.log.min.isr=1\n\
+         log.retention.hours=168\nlog.segment.bytes=1073741824\nlog.retention.check.interval.ms=300000\n"
+    );
+    fs::write(directory.join("server.properties"), text).expect("a file");
+    let id = ringmain(&directory, &["storage", "random-uuid"]);
+    let id = String::from_utf8(id.stdout)
+        .expect("text")
+        .trim()
+        .to_owned();
+    assert_eq!(id.len(), 22, "{id}");
+    let done = ringmain(
+        &directory,
+        &[
+            "storage",
+            "format",
+            "-t",
+            &id,
+            "-c",
+            "server.properties",
+            "--standalone",
+        ],
+    );
+    assert!(
+        done.status.success(),
+        "{}",
+        String::from_utf8_lossy(&done.stderr)
+    );
+    let again = ringmain(
+        &directory,
+        &[
+            "storage",
+            "format",
+            "-t",
+            &id,
+            "-c",
+            "server.properties",
+            "--standalone",
+        ],
+    );
+    assert!(!again.status.success(), "formatted already");
+    let log = File::create(directory.join("node.log")).expect("a log");
+    let errors = log.try_clone().expect("a descriptor");
+    let mut command = Command::new(binary());
+    command
+        .args(["serve", "server.properties"])
+        .current_dir(&directory)
+        .stdout(log)
+        .stderr(errors);
+    let mut node = Node {
+        process: Process::spawn(&mut command),
+        directory,
+        port: client,
+    };
+    node.wait_ready();
+    node.stop(Signal::TERM);
+}
+
+#[test]
+fn settings_that_cannot_be_are_named_in_one_line() {
+    let broker = Broker::prepare("start-settings", &[]);
+    let file = broker.properties().display().to_string();
+    let with = |setting: &str| refused(&broker.directory, &[&file, "--override", setting]);
+    for (setting, words) in [
+        ("num.partitions=many", ["num.partitions", "many"]),
+        ("num.partitions=0", ["num.partitions", "0"]),
+        ("log.cleanup.policy=burn", ["log.cleanup.policy", "burn"]),
+        (
+            "advertised.listeners=PLAINTEXT://0.0.0.0:9092",
+            ["advertised.listeners", "0.0.0.0"],
+        ),
+        (
+            "listeners=PLAINTEXT://127.0.0.1:99999",
+            ["listeners", "99999"],
+        ),
+        ("node.id=7", ["node", "7"]),
+    ] {
+        let line = with(setting);
+        assert!(
+            words.iter().all(|word| line.contains(word)),
+            "{setting}: {line}"
+        );
+    }
+}
+
+#[test]
+fn unknown_keys_and_impossible_defaults_are_warned_of() {
+    let mut broker = Broker::start(
+        "start-warnings",
+        &[
+            ("no.such.key", "1"),
+            ("offsets.topic.replication.factor", "3"),
+        ],
+    );
+    let log = broker.log();
+    let warnings: Vec<_> = log.lines().filter(|line| line.contains("WARN")).collect();
+    let of = |word: &str| warnings.iter().filter(|line| line.contains(word)).count();
+    assert_eq!(of("no.such.key"), 1, "{log}");
+    assert_eq!(
+        of("offsets.topic.replication.factor"),
+        1,
+        "the last of two values counts, and is named: {log}"
+    );
+    assert!(broker.stop().success());
+}
+
+#[test]
+fn a_second_broker_is_told_what_is_taken() {
+    let mut first = Broker::start("start-first", &[]);
+    let file = first.properties().display().to_string();
+    let elsewhere = format!(
+        "listeners=PLAINTEXT://127.0.0.1:{},CONTROLLER://127.0.0.1:{}",
+        port::free(),
+        port::free()
+    );
+    let line = refused(&first.directory, &[&file, "--override", &elsewhere]);
+    let data = first.data().display().to_string();
+    assert!(line.contains(&data) && line.contains("in use"), "{line}");
+    let second = Broker::prepare("start-second", &[]);
+    let same = format!(
+        "listeners=PLAINTEXT://127.0.0.1:{},CONTROLLER://127.0.0.1:{}",
+        first.port,
+        port::free()
+    );
+    let file = second.properties().display().to_string();
+    let line = refused(&second.directory, &[&file, "--override", &same]);
+    assert!(
+        line.contains(&first.port.to_string()) && line.contains("in use"),
+        "{line}"
+    );
+    assert!(first.process().ended().is_none(), "the first goes on");
+    assert!(first.stop().success());
+}
+
+#[test]
+fn a_port_of_another_program_stops_the_start() {
+    let holder = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let port = holder.local_addr().expect("bound").port();
+    let directory = fresh_directory("start-held");
+    let setting = format!("listeners=PLAINTEXT://127.0.0.1:{port}");
+    let line = refused(&directory, &["--override", &setting]);
+    assert!(line.contains(&port.to_string()), "{line}");
+}
+
+#[test]
+fn a_directory_of_another_cluster_or_node_is_not_touched() {
+    let mut broker = Broker::start("start-foreign", &[]);
+    assert!(broker.stop().success());
+    let file = broker.properties().display().to_string();
+    let meta = broker.data().join("meta.properties");
+    let text = fs::read_to_string(&meta).expect("meta.properties");
+    let other = Broker::prepare("start-foreign-too", &[]);
+    fs::write(
+        other.data().join("meta.properties"),
+        text.replace("MkU3OEVBNTcwNTJENDM2Qg", "AAAAAAAAAAAAAAAAAAAAAQ"),
+    )
+    .expect("written");
+    let both = format!(
+        "log.dirs={},{}",
+        broker.data().display(),
+        other.data().display()
+    );
+    let line = refused(&broker.directory, &[&file, "--override", &both]);
+    assert!(
+        line.contains("cluster") && line.contains("AAAAAAAAAAAAAAAAAAAAAQ"),
+        "{line}"
+    );
+}
+
+#[test]
+fn a_stop_ends_connections_that_wait() {
+    let mut broker = Broker::start("start-stop-waiting", &[]);
+    let _idle: Vec<_> = (0..20)
+        .map(|_| TcpStream::connect(("127.0.0.1", broker.port)).expect("it listens"))
+        .collect();
+    let start = clock::now();
+    assert_eq!(broker.stop().code(), Some(0));
+    assert!(
+        clock::now() - start < Duration::from_secs(15),
+        "idle clients do not hold it up"
+    );
+    assert!(TcpStream::connect(("127.0.0.1", broker.port)).is_err());
+    assert!(broker.data().join(".kafka_cleanshutdown").is_file());
+}
+
+#[test]
+fn after_a_crash_there_is_no_mark_of_a_clean_stop() {
+    let mut broker = Broker::start("start-crash", &[]);
+    broker.kill();
+    assert!(!broker.data().join(".kafka_cleanshutdown").exists());
+    broker.restart();
+    assert!(broker.stop().success());
+    assert!(broker.data().join(".kafka_cleanshutdown").is_file());
+}
