@@ -103,11 +103,11 @@ fn check_partitions(broker: &Broker, counts: &[usize]) {
             "an index of each kind for each segment"
         );
         let sanity = dump(&["--index-sanity-check"], &indexes);
-        assert_eq!(
-            sanity.matches("passed sanity check").count(),
-            indexes.len(),
-            "{sanity}"
-        );
+        // A segment with few bytes has no entry yet.
+        let sound = sanity.matches("passed sanity check").count();
+        let empty = sanity.matches(" is empty.").count();
+        assert_eq!(sound + empty, indexes.len(), "{sanity}");
+        assert!(sound > indexes.len() / 2, "{sanity}");
         // Without the flag every entry is looked up in its segment.
         dump(&[], &indexes);
         println!(
@@ -155,16 +155,10 @@ fn the_dump_tool_reads_every_file() {
     for words in [
         "\"group\":\"dump-group\"",
         "\"topic\":\"dumped\"",
-        "group_metadata",
-        "range",
+        "\"protocolType\":\"consumer\"",
+        "\"protocol\":\"range\"",
     ] {
-        assert!(
-            committed
-                .replace(": ", ":")
-                .to_lowercase()
-                .contains(&words.to_lowercase()),
-            "{words} in\n{committed}"
-        );
+        assert!(committed.contains(words), "{words} in\n{committed}");
     }
     let metadata = files_of(&broker.data().join("__cluster_metadata-0"), ".log");
     let changes = dump(&["--cluster-metadata-decoder"], &metadata);

@@ -157,9 +157,7 @@ fn it_is_ready_soon() {
         let directory = fresh_directory("start-soon");
         let start = clock::now();
         let mut node = Node::start(&directory, port::free(), &[]);
-        clock::wait_until("a connection", || {
-            TcpStream::connect(("127.0.0.1", node.port)).is_ok()
-        });
+        node.wait_ready();
         best = best.min(clock::now() - start);
         node.stop(Signal::TERM);
         if best < limit {

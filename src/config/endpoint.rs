@@ -92,37 +92,25 @@ impl Endpoint {
     /// The host name does not resolve.
     pub fn bind_addresses(&self) -> Result<Vec<BindAddress>, std::io::Error> {
         let port = self.port;
+        // Both families, each with a socket of its own; IPv6 only where the machine has it.
+        let both = |v4, v6| {
+            let of = |ip, required| BindAddress {
+                address: SocketAddr::new(ip, port),
+                required,
+            };
+            Ok(vec![of(IpAddr::V4(v4), true), of(IpAddr::V6(v6), false)])
+        };
         let Some(host) = &self.host else {
-            let fallback = Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port));
-            let address = SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), port);
-            return Ok(vec![BindAddress {
-                address,
-                fallback,
-                required: true,
-            }]);
+            return both(Ipv4Addr::UNSPECIFIED, Ipv6Addr::UNSPECIFIED);
         };
         if host.eq_ignore_ascii_case("localhost") {
-            let v4 = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
-            let v6 = SocketAddr::new(IpAddr::V6(Ipv6Addr::LOCALHOST), port);
-            return Ok(vec![
-                BindAddress {
-                    address: v4,
-                    fallback: None,
-                    required: true,
-                },
-                BindAddress {
-                    address: v6,
-                    fallback: None,
-                    required: false,
-                },
-            ]);
+            return both(Ipv4Addr::LOCALHOST, Ipv6Addr::LOCALHOST);
         }
         let mut addresses: Vec<BindAddress> = Vec::new();
         for address in (host.as_str(), port).to_socket_addrs()? {
             if addresses.iter().all(|known| known.address != address) {
                 addresses.push(BindAddress {
                     address,
-                    fallback: None,
                     required: true,
                 });
             }
@@ -146,8 +134,6 @@ impl std::fmt::Display for Endpoint {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BindAddress {
     pub address: SocketAddr,
-    /// Tried when the system does not support the family of `address`.
-    pub fallback: Option<SocketAddr>,
     /// If false, a system without the address (no IPv6) may do without it.
     pub required: bool,
 }
@@ -332,8 +318,8 @@ mod tests {
         assert_eq!(local[1].address, address("[::1]:9092"));
         assert!(local[0].required && !local[1].required);
         let all = bound("PLAINTEXT://:9092");
-        assert_eq!(all[0].address, address("[::]:9092"));
-        assert_eq!(all[0].fallback, Some(address("0.0.0.0:9092")));
+        assert_eq!(all[0].address, address("0.0.0.0:9092"));
+        assert_eq!(all[1].address, address("[::]:9092"));
         assert_eq!(bound("PLAINTEXT://[::1]:7")[0].address, address("[::1]:7"));
     }
 

@@ -52,13 +52,7 @@ fn bind_endpoint(
         source,
     };
     for address in endpoint.bind_addresses().map_err(problem)? {
-        let mut result = bind_patiently(address.address);
-        if let (Err(error), Some(fallback)) = (&result, address.fallback)
-            && is_unsupported(error)
-        {
-            result = bind_patiently(fallback);
-        }
-        match result {
+        match bind_patiently(address.address) {
             Ok(socket) => bound.push(Bound {
                 socket,
                 index,
