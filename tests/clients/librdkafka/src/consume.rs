@@ -41,7 +41,10 @@ pub fn run(mut config: ClientConfig, topic: &str, partitions: i32) -> Outcome {
             .iter()
             .all(|(partition, at)| ends.get(partition).is_some_and(|end| at >= end))
         {
-            return Ok(output.flush()?);
+            output.flush()?;
+            // The process ends here. To take a consumer down that has been reconnecting crashed now and then.
+            std::mem::forget(consumer);
+            return Ok(());
         }
         match consumer.poll(POLL) {
             Some(Ok(message)) => {
