@@ -1,13 +1,15 @@
 use std::cell::{Cell, RefCell};
+use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use shards::io::dir;
+use shards::io::{AcceptedSocket, Durability, File, OpenOptions, TcpStream, dir};
 use shards::mesh::Endpoint;
 use shards::signals::{self, Signal};
 use shards::sim::{LocalMain, World};
-use shards::{BackendKind, CoreId, TaskClass};
+use shards::{BackendKind, Core, CoreId, TaskClass};
 
 use crate::{HOUR, MS, SECOND, local, options, run, start};
 
@@ -165,6 +167,81 @@ fn the_seed_picks_who_runs_next() {
         orders.insert(order.borrow().clone());
     }
     assert_eq!(orders.len(), 6, "all orders of three");
+}
+
+struct Here(Core);
+
+/// Sockets and files go from core to core as on the real backends, and a world that is dropped
+/// while they are in use takes everything along.
+#[test]
+fn sockets_move_between_cores_and_a_dropped_world_leaves_nothing() {
+    let token = Rc::new(());
+    for seed in 0..5 {
+        let world = World::new(seed);
+        let node = world.node(options(2));
+        let boot = world.boot(node).expect("boots");
+        let ends: Vec<Endpoint<Here>> = boot.endpoints(4);
+        let address = SocketAddr::from(([127, 0, 0, 1], 7000));
+        let mut listener = Some(boot.listen(address).expect("bound"));
+        assert_eq!(
+            boot.listen(address).expect_err("taken").kind(),
+            ErrorKind::AddrInUse
+        );
+        let echoed = Rc::new(Cell::new(false));
+        let main = |end: Endpoint<Here>| -> LocalMain {
+            let (listener, echoed, token) = (listener.take(), echoed.clone(), token.clone());
+            local(move |core| async move {
+                let mesh = end.attach(&core);
+                mesh.serve(Rc::new(Here(core.clone())));
+                let Some(listener) = listener else {
+                    return talk(&core, address, &echoed, token).await;
+                };
+                let listener = listener.attach(&core).expect("attached");
+                let options = OpenOptions::writing();
+                let file = File::open(&core, Path::new("/f"), &options);
+                let file = file.await.expect("opened");
+                loop {
+                    let socket = listener.accept().await.expect("accepted");
+                    let file = file.clone();
+                    mesh.post(CoreId(1), TaskClass::Network, move |here: &Rc<Here>| {
+                        let here = here.clone();
+                        echo(here, socket, file)
+                    });
+                }
+            })
+        };
+        boot.run_local(ends.into_iter().map(main).collect())
+            .expect("starts");
+        assert!(world.run_until(SECOND, || echoed.get()), "seed {seed}");
+        assert!(Rc::strong_count(&token) > 1);
+        drop(world);
+        assert_eq!(Rc::strong_count(&token), 1, "tasks outlive their world");
+    }
+}
+
+async fn echo(here: Rc<Here>, socket: AcceptedSocket, file: File) {
+    let core = &here.0;
+    let stream = socket.attach(core).expect("attached");
+    while let Ok(buffer) = stream.recv().await {
+        let bytes = Bytes::copy_from_slice(&buffer);
+        drop(buffer);
+        file.write_all_at(core, bytes.clone(), 0, Durability::Written)
+            .await
+            .expect("written on another core than opened");
+        stream
+            .send_file(&file, 0, bytes.len() as u64)
+            .await
+            .expect("sent");
+    }
+}
+
+/// Asks once, tells, and goes on waiting with the connection open.
+async fn talk(core: &Core, address: SocketAddr, echoed: &Cell<bool>, _token: Rc<()>) {
+    let stream = TcpStream::connect(core, &address).await.expect("connected");
+    let question = vec![Bytes::from_static(b"x")];
+    stream.send(question).await.expect("sent");
+    echoed.set(stream.recv().await.expect("received")[..] == b"x"[..]);
+    core.sleep(HOUR).await;
 }
 
 #[test]
