@@ -1,7 +1,7 @@
 //! House rules as an ordinary test: who may use whom, how long a file may be, nothing left undone.
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The modules of `src/`, each of which may use those before it. Modules in one row may use each other.
 const ORDER: &[&[&str]] = &[
@@ -72,7 +72,7 @@ fn files(ends: &[&str]) -> Vec<(String, String)> {
     found
 }
 
-fn below_root(path: &PathBuf) -> String {
+fn below_root(path: &Path) -> String {
     path.strip_prefix(root())
         .expect("below the root")
         .to_string_lossy()
