@@ -1,14 +1,15 @@
 //! From an empty process to a broker that serves, on core 0: directories, metadata, partitions,
 //! listeners; then it waits for the signal to stop.
 
+use std::io;
 use std::rc::Rc;
 use std::sync::mpsc::Sender;
 use std::time::Instant;
 
 use protocol::Uuid;
-use shards::TaskClass;
 use shards::io::dir;
 use shards::signals;
+use shards::{JoinHandle, TaskClass};
 use tracing::{info, warn};
 
 use super::disk_space::DiskSpace;
@@ -35,9 +36,15 @@ pub async fn run(
     failure: Sender<ServeError>,
     began: Instant,
 ) {
+    // Listened for from the beginning: a signal in the middle of a start stops the broker cleanly as
+    // soon as it has started.
+    let core = shard.core.clone();
+    let signal = shard.core.spawn(TaskClass::Network, "signals", async move {
+        signals::termination(&core).await
+    });
     match start(&shard, &common, listeners, began).await {
         Ok(running) => {
-            wait_for_signal(&shard).await;
+            wait_for(signal).await;
             stop::run(&shard, running).await;
         }
         Err(error) => {
@@ -198,10 +205,11 @@ fn keep_house(shard: &Rc<Shard>, hosting: &Rc<Hosting>, space: DiskSpace) {
     }
 }
 
-async fn wait_for_signal(shard: &Rc<Shard>) {
-    match signals::termination(&shard.core).await {
-        Ok(signal) => info!(?signal, "stopping"),
-        Err(error) => warn!(%error, "cannot wait for signals; stopping"),
+async fn wait_for(signal: JoinHandle<io::Result<signals::Signal>>) {
+    match signal.await {
+        Ok(Ok(signal)) => info!(?signal, "stopping"),
+        Ok(Err(error)) => warn!(%error, "cannot wait for signals; stopping"),
+        Err(aborted) => warn!(%aborted, "nobody waits for signals; stopping"),
     }
 }
 

@@ -4,35 +4,11 @@ use std::rc::Rc;
 
 use bytes::{Bytes, BytesMut};
 use protocol::ErrorCode;
-use protocol::records::{Codec, Compression};
 use storage::{Piece, ReadError, ReadLimits};
 
 use super::Shard;
-use crate::config::BrokerConfig;
-use crate::coordinator::Settings;
-use crate::coordinator::runtime::{CoordinatorLog, LocalFuture, PartitionOptions};
+use crate::coordinator::runtime::{CoordinatorLog, LocalFuture};
 use crate::replication::{Partition, Replicas};
-
-/// The settings of all coordinators, from the broker's configuration.
-pub fn coordinator_options(config: &BrokerConfig) -> PartitionOptions {
-    let (groups, offsets) = (&config.groups, &config.offsets);
-    PartitionOptions {
-        settings: Settings {
-            min_session_timeout_ms: groups.min_session_timeout_ms,
-            max_session_timeout_ms: groups.max_session_timeout_ms,
-            initial_rebalance_delay_ms: groups.initial_rebalance_delay_ms,
-            max_group_size: usize::try_from(groups.max_size).unwrap_or(usize::MAX),
-            offset_metadata_max: usize::try_from(offsets.metadata_max_bytes).unwrap_or(0),
-            offsets_retention_ms: i64::try_from(offsets.retention.as_millis()).unwrap_or(i64::MAX),
-            offsets_retention_check_interval: offsets.retention_check_interval,
-        },
-        load_buffer_bytes: offsets.load_buffer_bytes as usize,
-        codec: u8::try_from(offsets.compression_codec)
-            .ok()
-            .and_then(|id| Compression::from_id(id).ok())
-            .map_or(Codec::NONE, Codec::from),
-    }
-}
 
 impl Shard {
     /// This core begins to lead a partition of the offsets topic.
@@ -102,7 +78,7 @@ impl CoordinatorLog for PartitionLog {
     }
 
     fn end_offset(&self) -> i64 {
-        self.partition.high_watermark()
+        self.partition.log.log_end_offset()
     }
 
     fn max_batch_bytes(&self) -> usize {

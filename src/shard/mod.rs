@@ -20,13 +20,12 @@ use storage::Storage;
 
 use crate::config::BrokerConfig;
 use crate::controller::Controller;
-use crate::coordinator::runtime::GroupCoordinators;
+use crate::coordinator::runtime::{GroupCoordinators, PartitionOptions};
 use crate::metadata::Image;
 use crate::replication::{FetchSessionCache, Replicas};
 
 pub use connections::{Caller, Connections, Door};
 pub use controlling::{ask_controller, auto_create, next_producer_id};
-pub use groups::coordinator_options;
 pub use stopping::Stopping;
 pub use view::ClusterView;
 
@@ -164,7 +163,8 @@ impl Shard {
         let slots = (parts.config.fetch.session_slots as usize).div_ceil(cores);
         let cores = u16::try_from(cores).unwrap_or(u16::MAX);
         let sessions = FetchSessionCache::new(slots, core.id().0, cores);
-        let groups = GroupCoordinators::new(core.clone(), coordinator_options(&parts.config));
+        let options = PartitionOptions::from_config(&parts.config.groups, &parts.config.offsets);
+        let groups = GroupCoordinators::new(core.clone(), options);
         Rc::new(Shard {
             replicas: Replicas::new(core.clone()),
             sessions: RefCell::new(sessions),
