@@ -4,8 +4,8 @@ use std::future::Future;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use protocol::records::validate::{Rejection, Validated};
-use protocol::records::{BatchHeader, BatchView, Compression, rewrite, validate};
+use protocol::records::validate::Rejection;
+use protocol::records::{BatchHeader, Compression, validate};
 use storage::{AppendError, AppendOrigin, AppendTicket, StorageError};
 
 use super::Acks;
@@ -128,7 +128,9 @@ impl Replicas {
         if header.is_transactional() {
             return Err(AppendFailure::Transactional);
         }
-        to_append(&validated, settings).map_err(AppendFailure::Rejected)
+        validated
+            .append_bytes(rules)
+            .map_err(AppendFailure::Rejected)
     }
 
     /// Appends a batch that a coordinator of this broker built.
@@ -141,24 +143,6 @@ impl Replicas {
         let partition = partition.clone();
         async move { finish(&partition, begun?).await }
     }
-}
-
-/// The bytes as they came, unless the topic wants other compression or the header does not say
-/// which timestamp is the largest.
-fn to_append(validated: &Validated, settings: &PartitionSettings) -> Result<Bytes, Rejection> {
-    let rules = &settings.client_rules;
-    if let Some(rebuilt) = validated.rebuild(rules)? {
-        return Ok(rebuilt.freeze());
-    }
-    let batch: &BatchView = validated.batch();
-    let stamped_later = settings.log.timestamp_type == storage::TimestampType::LogAppendTime;
-    if stamped_later || batch.header().max_timestamp == validated.max_timestamp() {
-        return Ok(batch.bytes().clone());
-    }
-    let mut copy = bytes::BytesMut::from(&batch.bytes()[..]);
-    let timestamp_type = validated.timestamp_type();
-    rewrite::set_max_timestamp(&mut copy, timestamp_type, validated.max_timestamp());
-    Ok(copy.freeze())
 }
 
 fn append(
