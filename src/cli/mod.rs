@@ -11,6 +11,8 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
+pub use storage::{FormatPlan, NewFile, new_files};
+
 /// Why a command ended. The text is one line for a person; the process ends with code 1.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Failure(String);

@@ -58,7 +58,7 @@ fn prepare(file: Option<&Path>, config: &BrokerConfig) -> Result<Directories, Fa
                 Some(id) => id,
                 None => random_id()?.to_string(),
             };
-            let plan = FormatPlan::standalone(config, cluster_id, wall_clock_ms())?;
+            let plan = FormatPlan::standalone(config, cluster_id, random_id()?, wall_clock_ms())?;
             format_directories(config, &plan)?;
             look().map_err(|problem| Failure::new(problem.to_string()))
         }

@@ -144,15 +144,23 @@ pub enum Found {
 
 /// Looks into each directory. Blocks: for the time before the cores run.
 pub fn look<'a>(directories: impl IntoIterator<Item = &'a PathBuf>) -> BTreeMap<PathBuf, Found> {
+    look_by(directories, |path| std::fs::read(path))
+}
+
+/// Looks into each directory; `read` gives the bytes of a file.
+pub fn look_by<'a>(
+    directories: impl IntoIterator<Item = &'a PathBuf>,
+    read: impl Fn(&Path) -> io::Result<Vec<u8>>,
+) -> BTreeMap<PathBuf, Found> {
     directories
         .into_iter()
-        .map(|path| (path.clone(), look_into(path)))
+        .map(|path| (path.clone(), look_into(path, &read)))
         .collect()
 }
 
-fn look_into(directory: &Path) -> Found {
+fn look_into(directory: &Path, read: impl Fn(&Path) -> io::Result<Vec<u8>>) -> Found {
     let path = directory.join(META_PROPERTIES);
-    match std::fs::read(&path) {
+    match read(&path) {
         Ok(bytes) => match MetaProperties::parse(&bytes) {
             Ok(meta) => Found::Formatted(meta),
             Err(why) => Found::Failed(format!("{}: {why}", path.display())),

@@ -4,7 +4,6 @@
 use std::io;
 use std::rc::Rc;
 use std::sync::mpsc::Sender;
-use std::time::Instant;
 
 use protocol::Uuid;
 use shards::io::dir;
@@ -18,7 +17,7 @@ use super::inventory::{self, LogDirectory};
 use super::listeners::Bound;
 use super::metadata_log::MetadataLogFile;
 use super::registration::registration;
-use super::{Common, ServeError, checkpoints, stop};
+use super::{Node, ServeError, checkpoints, stop};
 use crate::controller::{Controller, ControllerOptions, ControllerSettings, SnapshotRules};
 use crate::network;
 use crate::shard::Shard;
@@ -29,20 +28,14 @@ const BOOTSTRAP_FILE: &str = "bootstrap.checkpoint";
 const BOOTSTRAP_BYTES_MAX: usize = 16 << 20;
 
 /// Runs the broker from core 0 until it is asked to stop; a failed start is left in `failure`.
-pub async fn run(
-    shard: Rc<Shard>,
-    common: Common,
-    listeners: Vec<Bound>,
-    failure: Sender<ServeError>,
-    began: Instant,
-) {
+pub async fn run(shard: Rc<Shard>, node: Node, listeners: Vec<Bound>, failure: Sender<ServeError>) {
     // Listened for from the beginning: a signal in the middle of a start stops the broker cleanly as
     // soon as it has started.
     let core = shard.core.clone();
     let signal = shard.core.spawn(TaskClass::Network, "signals", async move {
         signals::termination(&core).await
     });
-    match start(&shard, &common, listeners, began).await {
+    match start(&shard, &node, listeners).await {
         Ok(running) => {
             wait_for(signal).await;
             stop::run(&shard, running).await;
@@ -74,19 +67,19 @@ pub struct Running {
 
 async fn start(
     shard: &Rc<Shard>,
-    common: &Common,
+    node: &Node,
     listeners: Vec<Bound>,
-    began: Instant,
 ) -> Result<Running, ServeError> {
-    let mut directories = open_directories(shard, common).await?;
+    let began = shard.core.now();
+    let mut directories = open_directories(shard, node).await?;
     let log = MetadataLogFile::open(&shard.storage, &shard.config, &directories).await?;
     let metadata_log = Rc::new(log);
     let space = DiskSpace::default();
     space.look(&shard.core, &directories).await;
     let controller = start_controller(shard, &metadata_log, &directories, &space).await?;
     let image = controller.image();
-    let node = shard.config.node_id;
-    let held = inventory::settle(&shard.core, &mut directories, &image, node).await;
+    let node_id = shard.config.node_id;
+    let held = inventory::settle(&shard.core, &mut directories, &image, node_id).await;
     inventory::tell(&directories);
     let hosting = Rc::new(Hosting::new(shard.clone(), directories).await);
     let (partitions, offline) = hosting.open_first(image, held).await;
@@ -104,7 +97,9 @@ async fn start(
     shard.set_controller(controller.clone());
     open_doors(shard, listeners)?;
     keep_house(shard, &hosting, space);
-    announce(shard, common, partitions, began);
+    announce(shard, node, partitions);
+    let took = node.took_so_far + (shard.core.now() - began);
+    info!(milliseconds = took.as_millis() as u64, "ready");
     Ok(Running {
         hosting,
         controller,
@@ -157,17 +152,14 @@ async fn start_controller(
 }
 
 /// Locks and reads the log directories. One that fails is left out, unless it is the only one.
-async fn open_directories(
-    shard: &Rc<Shard>,
-    common: &Common,
-) -> Result<Vec<LogDirectory>, ServeError> {
+async fn open_directories(shard: &Rc<Shard>, node: &Node) -> Result<Vec<LogDirectory>, ServeError> {
     let mut open = Vec::new();
     for path in &shard.config.storage.log_dirs {
-        if let Some(why) = common.directories.failed.get(path) {
+        if let Some(why) = node.directories.failed.get(path) {
             warn!(directory = %path.display(), %why, "a log directory is offline");
             continue;
         }
-        let Some(id) = common.directories.usable.get(path) else {
+        let Some(id) = node.directories.usable.get(path) else {
             continue;
         };
         open.push(LogDirectory::open(&shard.core, path, id.unwrap_or(Uuid::ZERO)).await?);
@@ -214,7 +206,7 @@ async fn wait_for(signal: JoinHandle<io::Result<signals::Signal>>) {
 }
 
 /// The lines that a person reads after the start.
-fn announce(shard: &Rc<Shard>, common: &Common, partitions: usize, began: Instant) {
+fn announce(shard: &Rc<Shard>, node: &Node, partitions: usize) {
     let config = &shard.config;
     let listeners: Vec<String> = config.listeners.iter().map(ToString::to_string).collect();
     let directories: Vec<String> = config
@@ -223,7 +215,7 @@ fn announce(shard: &Rc<Shard>, common: &Common, partitions: usize, began: Instan
         .iter()
         .map(|path| path.display().to_string())
         .collect();
-    if let Some(reason) = &common.fallback_reason {
+    if let Some(reason) = &node.fallback_reason {
         warn!("{reason}");
     }
     info!(
@@ -231,7 +223,7 @@ fn announce(shard: &Rc<Shard>, common: &Common, partitions: usize, began: Instan
         cluster = %shard.cluster_id, "Ringmain, a broker for Kafka clients"
     );
     info!(listeners = %listeners.join(","), directories = %directories.join(","), partitions);
-    info!(shards = shard.core_count(), backend = ?common.backend, pinned = config.runtime.pin);
+    info!(shards = shard.core_count(), backend = ?node.backend, pinned = config.runtime.pin);
     if let Some(first) = config.advertised_listeners.first() {
         let host = first.host.as_deref().unwrap_or("localhost");
         info!(
@@ -239,5 +231,4 @@ fn announce(shard: &Rc<Shard>, common: &Common, partitions: usize, began: Instan
             first.port
         );
     }
-    info!(milliseconds = began.elapsed().as_millis() as u64, "ready");
 }

@@ -26,52 +26,60 @@ pub struct Bound {
     pub kind: ListenerKind,
 }
 
-/// Binds every listener of the configuration.
+/// Binds every listener of the configuration, each of its addresses by `bind_address`.
 ///
 /// # Errors
 /// An address that cannot be bound, with the reason.
-pub fn bind(config: &BrokerConfig) -> Result<Vec<Bound>, ServeError> {
+pub fn bind(
+    config: &BrokerConfig,
+    bind_address: impl Fn(SocketAddr) -> io::Result<BoundListener>,
+) -> Result<Vec<Bound>, ServeError> {
     let mut bound = Vec::new();
-    for (index, endpoint) in config.listeners.iter().enumerate() {
-        bind_endpoint(endpoint, index, ListenerKind::Broker, &mut bound)?;
-    }
-    for (index, endpoint) in config.controller_listeners.iter().enumerate() {
-        bind_endpoint(endpoint, index, ListenerKind::Controller, &mut bound)?;
+    let brokers = config.listeners.iter().enumerate();
+    let controllers = config.controller_listeners.iter().enumerate();
+    let all = brokers
+        .map(|(index, endpoint)| (ListenerKind::Broker, index, endpoint))
+        .chain(controllers.map(|(index, endpoint)| (ListenerKind::Controller, index, endpoint)));
+    for (kind, index, endpoint) in all {
+        let sockets = bind_endpoint(endpoint, &bind_address)?;
+        bound.extend(sockets.into_iter().map(|socket| Bound {
+            socket,
+            index,
+            kind,
+        }));
     }
     Ok(bound)
 }
 
 fn bind_endpoint(
     endpoint: &Endpoint,
-    index: usize,
-    kind: ListenerKind,
-    bound: &mut Vec<Bound>,
-) -> Result<(), ServeError> {
+    bind_address: impl Fn(SocketAddr) -> io::Result<BoundListener>,
+) -> Result<Vec<BoundListener>, ServeError> {
     let problem = |source| ServeError::Listener {
         endpoint: endpoint.to_string(),
         source,
     };
+    let mut bound = Vec::new();
     for address in endpoint.bind_addresses().map_err(problem)? {
-        match bind_patiently(address.address) {
-            Ok(socket) => bound.push(Bound {
-                socket,
-                index,
-                kind,
-            }),
+        match bind_address(address.address) {
+            Ok(socket) => bound.push(socket),
             Err(error) if !address.required && is_unsupported(&error) => {}
             Err(error) => return Err(problem(error)),
         }
     }
-    Ok(())
+    Ok(bound)
 }
 
 /// Binds, and while the port is in use tries again for a moment: the kernel takes down the rings of
 /// a killed process, and with them its listening sockets, some time after the process is gone.
+///
+/// # Errors
+/// As for [`BoundListener::bind`].
 #[expect(
     clippy::disallowed_methods,
     reason = "no core runs yet that could await a timer"
 )]
-fn bind_patiently(address: SocketAddr) -> io::Result<BoundListener> {
+pub fn bind_patiently(address: SocketAddr) -> io::Result<BoundListener> {
     let mut left = TEARDOWN;
     loop {
         match BoundListener::bind(address) {

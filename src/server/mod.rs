@@ -7,33 +7,31 @@ mod disk_space;
 mod hosted;
 mod hosting;
 mod inventory;
-mod listeners;
+pub mod listeners;
 mod memory;
 mod metadata_log;
+mod node;
 mod registration;
 mod stop;
 
 use std::io;
 use std::path::PathBuf;
-use std::rc::Rc;
 use std::sync::Arc;
 
-use protocol::Str;
-use shards::mesh::{self, Endpoint, Mesh};
-use shards::{BackendChoice, BackendKind, Core, CoreMain, Runtime, RuntimeOptions, StartError};
-use storage::{Storage, StorageError, StorageOptions};
+use shards::{BackendChoice, Runtime, RuntimeOptions, StartError, mesh};
+use storage::StorageError;
 
 use crate::config::directories::Directories;
 use crate::config::{BrokerConfig, IoBackend};
 use crate::controller::ControllerError;
-use crate::metadata::{Image, Placement};
-use crate::shard::{ClusterView, Limits, Shard, ShardParts};
-use memory::{Budgets, memory_limit};
+use memory::memory_limit;
 
 pub use hosting::topic_config;
+pub use memory::Budgets;
+pub use node::Node;
 
 /// Messages that one lane between two cores holds before its sender waits.
-const LANE_CAPACITY: usize = 4096;
+pub const LANE_CAPACITY: usize = 4096;
 
 /// Why the broker did not start, or ended otherwise than by a signal.
 #[derive(Debug, thiserror::Error)]
@@ -80,23 +78,13 @@ fn reason(error: &io::Error) -> String {
     }
 }
 
-/// What every core gets to start with.
-#[derive(Clone)]
-struct Common {
-    config: Arc<BrokerConfig>,
-    directories: Arc<Directories>,
-    budgets: Budgets,
-    backend: BackendKind,
-    fallback_reason: Option<Arc<str>>,
-}
-
 /// Runs the broker until it is asked to stop.
 ///
 /// # Errors
 /// Why it could not start; nothing has been lost then.
 pub fn serve(config: BrokerConfig, directories: Directories) -> Result<(), ServeError> {
     let started = process_start();
-    let listeners = listeners::bind(&config)?;
+    let listeners = listeners::bind(&config, listeners::bind_patiently)?;
     let cores = config
         .runtime
         .shards
@@ -107,35 +95,17 @@ pub fn serve(config: BrokerConfig, directories: Directories) -> Result<(), Serve
         config.network.queued_max_bytes,
     );
     let runtime = Runtime::new(runtime_options(&config, cores, &budgets))?;
-    let common = Common {
+    let node = Node {
         config: Arc::new(config),
         directories: Arc::new(directories),
         budgets,
         backend: runtime.backend(),
         fallback_reason: runtime.fallback_reason().map(Arc::from),
+        took_so_far: started.elapsed(),
     };
     let (failure, failed) = std::sync::mpsc::channel();
-    let mut listeners = Some(listeners);
-    let mains: Vec<CoreMain> = mesh::endpoints::<Shard>(&runtime, LANE_CAPACITY)
-        .into_iter()
-        .map(|endpoint| {
-            let common = common.clone();
-            let first = listeners.take().map(|bound| (bound, failure.clone()));
-            let main: CoreMain = Box::new(move |core| {
-                Box::pin(async move {
-                    let shard = start_core(&core, endpoint, &common);
-                    match first {
-                        Some((bound, failure)) => {
-                            boot::run(shard, common, bound, failure, started).await;
-                        }
-                        None => shard.released.wait().await,
-                    }
-                })
-            });
-            main
-        })
-        .collect();
-    runtime.run(mains)?;
+    let endpoints = mesh::endpoints(&runtime, LANE_CAPACITY);
+    runtime.run(node.mains(endpoints, listeners, failure))?;
     failed.try_recv().map_or(Ok(()), Err)
 }
 
@@ -143,7 +113,8 @@ fn default_cores() -> usize {
     shards::placement::default_core_count()
 }
 
-fn runtime_options(config: &BrokerConfig, cores: usize, budgets: &Budgets) -> RuntimeOptions {
+/// How the cores of a node with these budgets run.
+pub fn runtime_options(config: &BrokerConfig, cores: usize, budgets: &Budgets) -> RuntimeOptions {
     RuntimeOptions {
         cores,
         pin: config.runtime.pin,
@@ -161,38 +132,6 @@ fn runtime_options(config: &BrokerConfig, cores: usize, budgets: &Budgets) -> Ru
         })),
         ..RuntimeOptions::default()
     }
-}
-
-/// Makes the shard of a core and opens it to calls.
-fn start_core(core: &Core, endpoint: Endpoint<Shard>, common: &Common) -> Rc<Shard> {
-    let bytes = |budget: u64| usize::try_from(budget).unwrap_or(usize::MAX);
-    let storage = Storage::new(
-        core.clone(),
-        StorageOptions {
-            cache_bytes: bytes(common.budgets.batch_cache),
-            index_cache_bytes: bytes(common.budgets.index_cache),
-            ..StorageOptions::default()
-        },
-    );
-    let request_bytes = common.config.network.request_max_bytes as usize;
-    let cores = u16::try_from(core.core_count()).unwrap_or(u16::MAX);
-    let parts = ShardParts {
-        config: common.config.clone(),
-        cluster_id: Str::from(common.directories.cluster_id.clone()),
-        limits: Limits {
-            request_bytes: request_bytes.min(bytes(common.budgets.requests)),
-            decode_bytes: bytes(common.budgets.requests) / 4,
-        },
-        budgets: (common.budgets.requests, common.budgets.responses),
-        view: Arc::new(ClusterView {
-            image: Arc::new(Image::default()),
-            placement: Arc::new(Placement::new(cores)),
-        }),
-    };
-    let shard = Shard::new(core.clone(), storage, parts);
-    let mesh: Mesh<Shard> = endpoint.attach(core);
-    shard.connect(mesh);
-    shard
 }
 
 /// When the process began, for the line that tells how long the start took.

@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use bytes::Bytes;
+use protocol::Uuid;
 use protocol::stored::{
     FeatureLevelRecord, MetadataRecord, VotersRecord, VotersRecordEndpoint,
     VotersRecordKRaftVersionFeature, VotersRecordVoter,
@@ -26,7 +28,7 @@ const META_PROPERTIES_MODE: u32 = 0o644;
 
 /// What directories are formatted for.
 #[derive(Clone, Debug)]
-pub(in crate::cli) struct FormatPlan {
+pub struct FormatPlan {
     pub cluster_id: String,
     /// Level of `metadata.version`.
     pub metadata_level: i16,
@@ -40,17 +42,18 @@ pub(in crate::cli) struct FormatPlan {
 }
 
 impl FormatPlan {
-    /// For a node that is its own only controller.
+    /// For a node that is its own only controller; `directory_id` is the id of its metadata directory.
     pub fn standalone(
         config: &BrokerConfig,
         cluster_id: String,
+        directory_id: Uuid,
         now_ms: i64,
     ) -> Result<FormatPlan, Failure> {
         Ok(FormatPlan {
             cluster_id,
             metadata_level: supported_feature(METADATA_VERSION).map_or(0, |feature| feature.max),
             kraft_version: 1,
-            voter: Some(DynamicVoter::of_this_node(config, random_id()?)?),
+            voter: Some(DynamicVoter::of_this_node(config, directory_id)?),
             ignore_formatted: true,
             now_ms,
         })
@@ -160,18 +163,13 @@ fn format_one(
             "directory id {directory_id} is used by another directory already"
         )));
     }
-    let failed = |error: std::io::Error| Failure::new(format!("{}: {error}", path.display()));
-    create_directory(path).map_err(failed)?;
-    if holds_metadata {
-        write_first_checkpoint(config, plan, path)?;
+    refuse_lost_metadata(path, holds_metadata)?;
+    for file in new_files(config, plan, path, directory_id)? {
+        let failed =
+            |error: std::io::Error| Failure::new(format!("{}: {error}", file.path.display()));
+        create_directory(file.path.parent().unwrap_or(path)).map_err(failed)?;
+        write_file(&file.path, &file.bytes, file.mode).map_err(failed)?;
     }
-    // The file that makes the directory a formatted one comes last.
-    let meta = MetaProperties {
-        cluster_id: plan.cluster_id.clone(),
-        node_id: config.node_id,
-        directory_id: Some(directory_id),
-    };
-    write_meta_properties(path, &meta, plan.now_ms)?;
     let release = metadata_level_name(plan.metadata_level).unwrap_or("?");
     Ok(format!(
         "Formatting {kind} {} with metadata.version {release}.",
@@ -190,29 +188,54 @@ pub(in crate::cli) fn write_meta_properties(
         .map_err(|error| Failure::new(format!("{}: {error}", path.display())))
 }
 
-fn write_first_checkpoint(
+/// A file that formatting writes.
+pub struct NewFile {
+    pub path: PathBuf,
+    pub bytes: Bytes,
+    pub mode: u32,
+}
+
+/// The files of one directory in the order in which they are written: the one that makes it a formatted
+/// directory comes last.
+pub fn new_files(
     config: &BrokerConfig,
     plan: &FormatPlan,
-    path: &Path,
-) -> Result<(), Failure> {
-    let directory = path.join(METADATA_PARTITION);
-    if holds_a_log(&directory) {
-        return Err(Failure::new(format!(
-            "{} holds a metadata log, but {} is missing: put the file back, or move the directory \
-             away",
-            directory.display(),
-            path.join(META_PROPERTIES).display()
-        )));
+    directory: &Path,
+    directory_id: Uuid,
+) -> Result<Vec<NewFile>, Failure> {
+    let mut files = Vec::new();
+    if directory == config.storage.metadata_log_dir {
+        let name = FIRST_CHECKPOINT.file_name();
+        files.push(NewFile {
+            path: directory.join(METADATA_PARTITION).join(name),
+            bytes: first_checkpoint(plan, &config.quorum.listener)?,
+            mode: CHECKPOINT_MODE,
+        });
     }
-    let failed = |error: std::io::Error| Failure::new(format!("{}: {error}", directory.display()));
-    create_directory(&directory).map_err(failed)?;
-    let bytes = first_checkpoint(plan, &config.quorum.listener)?;
-    write_file(
-        &directory.join(FIRST_CHECKPOINT.file_name()),
-        &bytes,
-        CHECKPOINT_MODE,
-    )
-    .map_err(failed)
+    let meta = MetaProperties {
+        cluster_id: plan.cluster_id.clone(),
+        node_id: config.node_id,
+        directory_id: Some(directory_id),
+    };
+    files.push(NewFile {
+        path: directory.join(META_PROPERTIES),
+        bytes: meta.to_bytes(plan.now_ms).into(),
+        mode: META_PROPERTIES_MODE,
+    });
+    Ok(files)
+}
+
+/// A metadata log whose directory has lost its `meta.properties` is not written over.
+fn refuse_lost_metadata(path: &Path, holds_metadata: bool) -> Result<(), Failure> {
+    let directory = path.join(METADATA_PARTITION);
+    if !holds_metadata || !holds_a_log(&directory) {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "{} holds a metadata log, but {} is missing: put the file back, or move the directory away",
+        directory.display(),
+        path.join(META_PROPERTIES).display()
+    )))
 }
 
 /// Has a controller written here? (A format that was cut off leaves the first checkpoint only.)
@@ -230,7 +253,7 @@ fn holds_a_log(directory: &Path) -> bool {
 
 /// The level of `metadata.version`, and for a dynamic quorum its version and voters. Features at
 /// level 0 have no record.
-fn first_checkpoint(plan: &FormatPlan, listener: &str) -> Result<bytes::Bytes, Failure> {
+fn first_checkpoint(plan: &FormatPlan, listener: &str) -> Result<Bytes, Failure> {
     let record = MetadataRecord::FeatureLevel(FeatureLevelRecord {
         name: METADATA_VERSION.into(),
         feature_level: plan.metadata_level,

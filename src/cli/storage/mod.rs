@@ -16,7 +16,8 @@ use crate::config::BrokerConfig;
 use levels::Levels;
 use voter::DynamicVoter;
 
-pub(super) use format::{FormatPlan, format_directories, write_meta_properties};
+pub use format::{FormatPlan, NewFile, new_files};
+pub(super) use format::{format_directories, write_meta_properties};
 
 #[derive(Subcommand, Debug)]
 pub(super) enum StorageCommand {

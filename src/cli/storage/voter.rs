@@ -8,7 +8,7 @@ use crate::config::{BrokerConfig, split_host_port};
 
 /// A controller that votes from the first start on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::cli) struct DynamicVoter {
+pub struct DynamicVoter {
     pub id: i32,
     pub host: String,
     pub port: u16,
