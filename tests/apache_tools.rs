@@ -9,8 +9,8 @@ mod support;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
+use support::apache;
 use support::broker::Broker;
 use support::clock;
 use support::corpus::Corpus;
@@ -21,16 +21,8 @@ const PARTITIONS: usize = 3;
 
 /// `DumpLogSegments` with the arguments; what it printed.
 fn dump(arguments: &[&str], files: &[PathBuf]) -> String {
-    let folder = driver::build_folder("tools");
-    let pom = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tools/pom.xml");
-    driver::once(&folder, &[&pom], || {
-        driver::maven_jars(&pom, &folder.join("jars"))
-    });
     let list: Vec<_> = files.iter().map(|file| file.to_string_lossy()).collect();
-    let output = Command::new("java")
-        .args(["-Xmx512m", "-XX:TieredStopAtLevel=1", "-cp"])
-        .arg(folder.join("jars/*"))
-        .arg("org.apache.kafka.tools.DumpLogSegments")
+    let output = apache::tool("org.apache.kafka.tools.DumpLogSegments")
         .args(arguments)
         .args(["--files", &list.join(",")])
         .output()

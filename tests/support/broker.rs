@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::process::Process;
-use super::{clock, port};
+use super::{apache, clock, port};
 
 const CLUSTER_ID: &str = "MkU3OEVBNTcwNTJENDM2Qg";
 
@@ -28,7 +28,40 @@ pub fn fresh_directory(name: &str) -> PathBuf {
     directory
 }
 
+/// Which broker runs on a directory. Both take the same commands and properties.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Program {
+    Ringmain,
+    Apache,
+}
+
+impl Program {
+    fn storage(self) -> Command {
+        match self {
+            Self::Ringmain => {
+                let mut command = Command::new(binary());
+                command.arg("storage");
+                command
+            }
+            Self::Apache => apache::storage(),
+        }
+    }
+
+    fn serve(self) -> Command {
+        match self {
+            Self::Ringmain => {
+                let mut command = Command::new(binary());
+                command.arg("serve");
+                command
+            }
+            Self::Apache => apache::server(),
+        }
+    }
+}
+
 pub struct Broker {
+    /// What the next start runs; another may go on with the directory of the first.
+    pub program: Program,
     pub directory: PathBuf,
     pub port: u16,
     overrides: Vec<String>,
@@ -45,8 +78,14 @@ impl Broker {
 
     /// Like `start`, with everything done but the start.
     pub fn prepare(name: &str, settings: &[(&str, &str)]) -> Self {
+        Self::prepare_as(Program::Ringmain, name, settings)
+    }
+
+    /// Writes the properties and has that program format the directory.
+    pub fn prepare_as(program: Program, name: &str, settings: &[(&str, &str)]) -> Self {
         let directory = fresh_directory(name);
         let broker = Self {
+            program,
             directory,
             port: port::free(),
             overrides: Vec::new(),
@@ -74,8 +113,9 @@ impl Broker {
             text += &format!("{name}={value}\n");
         }
         fs::write(broker.properties(), text).expect("the directory can be written");
-        let done = Command::new(binary())
-            .args(["storage", "format", "-t", CLUSTER_ID, "-c"])
+        let done = program
+            .storage()
+            .args(["format", "-t", CLUSTER_ID, "-c"])
             .arg(broker.properties())
             .output()
             .expect("the binary starts");
@@ -123,8 +163,8 @@ impl Broker {
             .append(true)
             .open(self.log_path())
             .expect("the log can be written");
-        let mut command = Command::new(binary());
-        command.arg("serve").arg(self.properties());
+        let mut command = self.program.serve();
+        command.arg(self.properties());
         for pair in &self.overrides {
             command.args(["--override", pair]);
         }

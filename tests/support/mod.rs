@@ -4,6 +4,7 @@
     reason = "every test binary compiles this folder and uses its own part of it"
 )]
 
+pub mod apache;
 pub mod broker;
 pub mod clock;
 pub mod corpus;
