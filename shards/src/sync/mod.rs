@@ -8,6 +8,6 @@ pub mod oneshot;
 mod tests;
 mod waiters;
 
-pub use budget::{ByteBudget, Permit, Reserve};
+pub use budget::{ByteBudget, Grow, Permit, Reserve};
 pub use event::{Event, Wait};
 pub(crate) use waiters::Waiters;

@@ -135,6 +135,59 @@ fn a_request_beyond_the_budget_gets_all_of_it() {
 }
 
 #[test]
+fn permits_that_wait_for_each_other_grow_one_by_one_beyond_the_budget() {
+    let budget = ByteBudget::new(100);
+    let mut permits: Vec<_> = (0..4).filter_map(|_| budget.try_reserve(25)).collect();
+    assert_eq!(budget.in_use(), 100);
+    let [first, second, third, _] = &mut permits[..] else {
+        panic!("four")
+    };
+    assert!(poll(pin!(first.grow_to(60, 0))).is_ready(), "one may");
+    assert_eq!((first.bytes(), budget.in_use()), (60, 135));
+    {
+        let mut waits = pin!(second.grow_to(60, 0));
+        assert!(poll(waits.as_mut()).is_pending(), "only one");
+        assert!(budget.is_contended());
+        assert!(
+            poll(pin!(third.grow_to(26, 0))).is_pending(),
+            "another was first"
+        );
+        assert!(poll(pin!(first.grow_to(90, 0))).is_ready(), "it keeps it");
+        let count = Arc::new(Count::default());
+        let waker = Waker::from(Arc::clone(&count));
+        let context = &mut Context::from_waker(&waker);
+        assert!(waits.as_mut().poll(context).is_pending());
+        first.shrink_to(0);
+        assert_eq!(count.0.load(Ordering::Relaxed), 1, "it is told");
+        assert_eq!(budget.in_use(), 75);
+        assert!(poll(waits.as_mut()).is_pending(), "35 more are not free");
+        drop(std::mem::replace(
+            first,
+            budget.try_reserve(1).expect("free"),
+        ));
+        assert!(poll(waits.as_mut()).is_ready(), "the right passes on");
+    }
+    assert_eq!(budget.in_use(), 111);
+    assert!(!budget.is_contended());
+    drop(permits);
+    assert_eq!(budget.in_use(), 0);
+    assert!(budget.try_reserve(100).is_some());
+}
+
+#[test]
+fn growing_leaves_spare_bytes_to_others() {
+    let budget = ByteBudget::new(100);
+    let mut overdraws = budget.try_reserve(10).expect("free");
+    let mut waits = budget.try_reserve(10).expect("free");
+    assert!(poll(pin!(overdraws.grow_to(90, 25))).is_ready());
+    overdraws.shrink_to(10);
+    assert!(poll(pin!(waits.grow_to(66, 25))).is_pending());
+    assert!(poll(pin!(waits.grow_to(65, 25))).is_ready());
+    assert!(budget.try_reserve(25).is_some());
+    assert!(poll(pin!(waits.grow_to(66, 0))).is_ready());
+}
+
+#[test]
 fn a_channel_is_bounded_and_ends() {
     let (sender, mut receiver) = channel(2);
     assert_eq!((sender.try_send(1), sender.try_send(2)), (Ok(()), Ok(())));
