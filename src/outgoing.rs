@@ -84,3 +84,18 @@ pub enum Answer {
     /// Close the connection once the answers before this one have left.
     Close,
 }
+
+impl Answer {
+    /// Bytes on the wire.
+    pub fn len(&self) -> usize {
+        match self {
+            Answer::Send(outgoing) => outgoing.len(),
+            Answer::Nothing | Answer::Close => 0,
+        }
+    }
+
+    /// Whether nothing would be sent.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

@@ -17,9 +17,6 @@ use crate::network::sender::send_all;
 use crate::outgoing::Answer;
 use crate::shard::{Caller, Shard};
 
-/// Answers that may wait in one connection's outbox before its next request is read.
-const OUTBOX_LIMIT: usize = 128;
-
 /// Serves `stream` until either side ends it; returns when its last answer has left.
 pub async fn serve(shard: Rc<Shard>, stream: TcpStream, caller: Rc<Caller>) {
     let outbox = Rc::new(Outbox::default());
@@ -51,9 +48,9 @@ async fn read_requests(
     caller: &Rc<Caller>,
     outbox: &Rc<Outbox>,
 ) -> Result<(), FrameError> {
-    let mut frames = FrameReader::new(stream.clone());
+    let mut frames = FrameReader::new(shard.core.clone(), stream.clone());
     loop {
-        outbox.room(OUTBOX_LIMIT).await;
+        outbox.room().await;
         let next = std::pin::pin!(frames.next(&shard.memory.requests, shard.limits.request_bytes));
         let stop = std::pin::pin!(shard.stopping.wait());
         let frame = match select(next, stop).await {
@@ -115,6 +112,7 @@ async fn write_answers(
         if answers.is_empty() {
             return;
         }
+        let bytes = answers.iter().map(Answer::len).sum();
         let mut outgoing = Vec::with_capacity(answers.len());
         let mut close = false;
         for answer in answers {
@@ -137,5 +135,6 @@ async fn write_answers(
             stream.shutdown();
             return;
         }
+        outbox.sent(bytes);
     }
 }

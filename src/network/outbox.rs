@@ -1,4 +1,7 @@
 //! The answers of one connection, in request order, whatever order they become ready in.
+//!
+//! A client that asks on and takes no answers is not read any further: answers wait here in a number
+//! and in bytes that are both bounded.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -14,6 +17,11 @@ struct Slot {
     _permit: Permit,
 }
 
+/// Answers that may wait before the next request is read.
+const ANSWERS_MAX: usize = 128;
+/// Bytes of answers that may wait, or be on their way out, before the next request is read.
+const BYTES_MAX: usize = 1 << 20;
+
 /// The queue between the handlers and the writer of a connection.
 #[derive(Default)]
 pub struct Outbox {
@@ -21,6 +29,8 @@ pub struct Outbox {
     /// Number of the slot at the front.
     front: Cell<u64>,
     unanswered: Cell<usize>,
+    /// Bytes of the answers that are ready and have not left.
+    unsent: Cell<usize>,
     closed: Cell<bool>,
     changed: Event,
 }
@@ -70,14 +80,25 @@ impl Outbox {
         }
     }
 
-    /// Waits until fewer than `limit` answers are queued, or the connection is closed.
-    pub async fn room(&self, limit: usize) {
-        while self.slots.borrow().len() >= limit && !self.closed.get() {
+    /// Waits until there is room for another answer, or the connection is closed.
+    pub async fn room(&self) {
+        while self.is_full() && !self.closed.get() {
             self.changed.wait().await;
         }
     }
 
-    /// The answers that are ready at the front; empty when the outbox is closed and done.
+    fn is_full(&self) -> bool {
+        self.slots.borrow().len() >= ANSWERS_MAX || self.unsent.get() >= BYTES_MAX
+    }
+
+    /// Those bytes of answers have left.
+    pub fn sent(&self, bytes: usize) {
+        self.unsent.set(self.unsent.get().saturating_sub(bytes));
+        self.changed.notify_all();
+    }
+
+    /// The answers that are ready at the front; empty when the outbox is closed and done. What
+    /// becomes of their bytes is told to [`Outbox::sent`].
     pub async fn ready(&self) -> Vec<Answer> {
         loop {
             let answers = self.take_ready();
@@ -109,6 +130,7 @@ impl Outbox {
         if let Some(index) = index
             && let Some(slot) = self.slots.borrow_mut().get_mut(index)
         {
+            self.unsent.set(self.unsent.get() + answer.len());
             slot.answer = Some(answer);
         }
         self.changed.notify_all();
@@ -150,9 +172,8 @@ mod tests {
         answers
             .iter()
             .map(|answer| match answer {
-                Answer::Send(outgoing) => outgoing.len(),
-                Answer::Nothing => 0,
                 Answer::Close => usize::MAX,
+                _ => answer.len(),
             })
             .collect()
     }
@@ -177,6 +198,31 @@ mod tests {
         assert_eq!(sizes(&outbox.take_ready()), [3]);
         assert_eq!(outbox.slots.borrow().len(), 0);
         assert_eq!(budget.in_use(), 0, "memory is given back with the answer");
+    }
+
+    #[test]
+    fn answers_that_do_not_leave_stop_the_reading() {
+        let budget = ByteBudget::new(100);
+        let outbox = Rc::new(Outbox::default());
+        let large = || {
+            let bytes = Bytes::from(vec![0; BYTES_MAX]);
+            Answer::Send(Outgoing::new(vec![Part::Memory(bytes)]))
+        };
+        let first = outbox.place(budget.try_reserve(1).unwrap());
+        let second = outbox.place(budget.try_reserve(1).unwrap());
+        assert!(!outbox.is_full());
+        second.fill(large());
+        assert!(outbox.is_full());
+        first.fill(numbered(1));
+        assert_eq!(sizes(&outbox.take_ready()), [1, BYTES_MAX]);
+        assert!(outbox.is_full(), "they are being sent");
+        outbox.sent(1 + BYTES_MAX);
+        assert!(!outbox.is_full());
+        let waiting: Vec<_> = (0..ANSWERS_MAX)
+            .map(|_| outbox.place(budget.try_reserve(0).unwrap()))
+            .collect();
+        assert!(outbox.is_full());
+        drop(waiting);
     }
 
     #[test]

@@ -9,7 +9,8 @@ const MIB: u64 = 1 << 20;
 /// What each core may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budgets {
-    /// Requests that were read and not answered.
+    /// Requests that were read and not answered. One request at a time may come on top, see
+    /// [`shards::sync::Permit::grow_to`].
     pub requests: u64,
     /// Record bytes that answers refer to.
     pub responses: u64,
@@ -32,7 +33,7 @@ impl Budgets {
         Budgets {
             requests: match queued_max_bytes {
                 Some(bytes) => (bytes / cores).max(MIB),
-                None => share(8, 16 * MIB, 2048 * MIB),
+                None => share(10, 16 * MIB, 2048 * MIB),
             },
             responses: share(8, 16 * MIB, 2048 * MIB),
             batch_cache: share(8, 16 * MIB, 1024 * MIB),
@@ -82,7 +83,9 @@ mod tests {
     fn shares_stay_below_half_of_the_memory() {
         for (total, cores) in [(256 * MIB, 1), (1024 * MIB, 2), (24 * 1024 * MIB, 16)] {
             let budgets = Budgets::new(total, cores, None);
+            let one_request = budgets.requests.min(100 * MIB);
             let sum = budgets.requests
+                + one_request
                 + budgets.responses
                 + budgets.batch_cache
                 + budgets.index_cache
