@@ -73,7 +73,10 @@ pub fn run() -> ExitCode {
 }
 
 /// Runs the command of these arguments; the first is the program's name. What the command answers goes to `out`.
-fn run_with(
+///
+/// # Errors
+/// Why the command ended, in one line.
+pub fn run_with(
     arguments: impl IntoIterator<Item = OsString>,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
