@@ -7,12 +7,17 @@
 
 mod support;
 
+#[path = "wire/client.rs"]
+#[allow(dead_code, reason = "one question is asked here")]
+mod client;
+
 use std::fs::{self, File};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
+use kafka_protocol::messages::MetadataRequest;
 use rustix::process::Signal;
 use support::broker::{Broker, binary, fresh_directory};
 use support::process::Process;
@@ -93,6 +98,31 @@ impl Node {
             .wait_within(Duration::from_secs(30), "the node");
         assert_eq!(status.code(), Some(0), "{}", self.log());
     }
+}
+
+#[test]
+fn a_port_of_the_systems_choice_is_told_to_people_and_clients() {
+    let directory = fresh_directory("start-ephemeral");
+    let mut node = Node::start(&directory, 0, &[]);
+    clock::wait_until("the node to be ready", || {
+        assert!(node.process.ended().is_none(), "it ended\n{}", node.log());
+        node.log().contains("ready")
+    });
+    let log = node.log();
+    let (_, rest) = log
+        .split_once("PLAINTEXT://localhost:")
+        .expect("the listener is told");
+    let digits = rest.split(|c: char| !c.is_ascii_digit()).next();
+    let told: u16 = digits.and_then(|d| d.parse().ok()).expect("a port");
+    assert!(
+        log.contains(&format!("kcat -P -b localhost:{told}")),
+        "{log}"
+    );
+    assert!(TcpStream::connect(("::1", told)).is_ok(), "both addresses");
+    let answer = client::Connection::open(told).call(12, &MetadataRequest::default());
+    let broker = &answer.brokers[0];
+    assert_eq!((&*broker.host, broker.port), ("localhost", i32::from(told)));
+    node.stop(Signal::TERM);
 }
 
 #[test]

@@ -15,6 +15,8 @@ use crate::config::{BrokerConfig, Endpoint};
 pub const TEARDOWN: Duration = Duration::from_secs(3);
 /// How often to look whether it still does.
 pub const TEARDOWN_STEP: Duration = Duration::from_millis(20);
+/// How often a port of the system's choice may turn out to be taken on another address.
+const EPHEMERAL_TRIES: u32 = 10;
 
 /// A bound listener, and what it is for.
 pub struct Bound {
@@ -26,48 +28,90 @@ pub struct Bound {
     pub kind: ListenerKind,
 }
 
-/// Binds every listener of the configuration, each of its addresses by `bind_address`.
+/// Binds every listener of the configuration, each of its addresses by `bind_address`. Where the port is 0 the system chooses one, and the
+/// configuration says from then on which, also to those who are told.
 ///
 /// # Errors
 /// An address that cannot be bound, with the reason.
 pub fn bind(
-    config: &BrokerConfig,
+    config: &mut BrokerConfig,
     bind_address: impl Fn(SocketAddr) -> io::Result<BoundListener>,
 ) -> Result<Vec<Bound>, ServeError> {
     let mut bound = Vec::new();
-    let brokers = config.listeners.iter().enumerate();
-    let controllers = config.controller_listeners.iter().enumerate();
-    let all = brokers
-        .map(|(index, endpoint)| (ListenerKind::Broker, index, endpoint))
-        .chain(controllers.map(|(index, endpoint)| (ListenerKind::Controller, index, endpoint)));
-    for (kind, index, endpoint) in all {
-        let sockets = bind_endpoint(endpoint, &bind_address)?;
-        bound.extend(sockets.into_iter().map(|socket| Bound {
-            socket,
-            index,
-            kind,
-        }));
+    let kinds = [
+        (
+            ListenerKind::Broker,
+            &mut config.listeners,
+            &mut config.advertised_listeners,
+        ),
+        (
+            ListenerKind::Controller,
+            &mut config.controller_listeners,
+            &mut config.advertised_controller_listeners,
+        ),
+    ];
+    for (kind, endpoints, advertised) in kinds {
+        for (index, endpoint) in endpoints.iter_mut().enumerate() {
+            let sockets = bind_endpoint(endpoint, &bind_address).map_err(|source| {
+                let endpoint = endpoint.to_string();
+                ServeError::Listener { endpoint, source }
+            })?;
+            if let Some(socket) = sockets.first() {
+                endpoint.port = socket.local_addr().port();
+            }
+            bound.extend(sockets.into_iter().map(|socket| Bound {
+                socket,
+                index,
+                kind,
+            }));
+        }
+        for told in advertised.iter_mut().filter(|told| told.port == 0) {
+            let listener = endpoints.iter().find(|listener| listener.name == told.name);
+            told.port = listener.map_or(0, |listener| listener.port);
+        }
     }
     Ok(bound)
 }
 
+/// One socket for each address of a listener, all on one port.
 fn bind_endpoint(
     endpoint: &Endpoint,
     bind_address: impl Fn(SocketAddr) -> io::Result<BoundListener>,
-) -> Result<Vec<BoundListener>, ServeError> {
-    let problem = |source| ServeError::Listener {
-        endpoint: endpoint.to_string(),
-        source,
-    };
-    let mut bound = Vec::new();
-    for address in endpoint.bind_addresses().map_err(problem)? {
-        match bind_address(address.address) {
-            Ok(socket) => bound.push(socket),
-            Err(error) if !address.required && is_unsupported(&error) => {}
-            Err(error) => return Err(problem(error)),
+) -> io::Result<Vec<BoundListener>> {
+    if endpoint.port != 0 {
+        return bind_addresses(endpoint, bind_address);
+    }
+    // What the system chose for one address may be taken on the next.
+    let mut tries = EPHEMERAL_TRIES;
+    loop {
+        let mut chosen = 0;
+        let sockets = bind_addresses(endpoint, |mut address| {
+            address.set_port(chosen);
+            let socket = bind_address(address)?;
+            chosen = socket.local_addr().port();
+            Ok(socket)
+        });
+        match sockets {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && tries > 1 => tries -= 1,
+            result => return result,
         }
     }
-    Ok(bound)
+}
+
+/// Binds every address that the machine has.
+fn bind_addresses(
+    endpoint: &Endpoint,
+    mut bind: impl FnMut(SocketAddr) -> io::Result<BoundListener>,
+) -> io::Result<Vec<BoundListener>> {
+    let mut sockets = Vec::new();
+    for address in endpoint.bind_addresses()? {
+        match bind(address.address) {
+            Ok(socket) => sockets.push(socket),
+            Err(error) if !address.required && is_unsupported(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(sockets)
 }
 
 /// Binds, and while the port is in use tries again for a moment: the kernel takes down the rings of
@@ -96,4 +140,40 @@ pub fn bind_patiently(address: SocketAddr) -> io::Result<BoundListener> {
 fn is_unsupported(error: &io::Error) -> bool {
     const EAFNOSUPPORT: i32 = 97;
     error.raw_os_error() == Some(EAFNOSUPPORT) || error.kind() == io::ErrorKind::AddrNotAvailable
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn port_zero_is_one_port_on_all_addresses_and_told_as_such() {
+        let listeners = "PLAINTEXT://localhost:0,OTHER://:0,CONTROLLER://localhost:0";
+        let settings = [
+            ("listeners", listeners),
+            (
+                "listener.security.protocol.map",
+                "PLAINTEXT:PLAINTEXT,OTHER:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            ),
+        ];
+        let mut config = BrokerConfig::single_node(&settings).unwrap();
+        let bound = bind(&mut config, BoundListener::bind).unwrap();
+        for (index, listener) in config.listeners.iter().enumerate() {
+            let ports: Vec<u16> = bound
+                .iter()
+                .filter(|bound| bound.kind == ListenerKind::Broker && bound.index == index)
+                .map(|bound| bound.socket.local_addr().port())
+                .collect();
+            assert!(!ports.is_empty());
+            assert_ne!(listener.port, 0);
+            assert!(ports.iter().all(|port| *port == listener.port), "{ports:?}");
+            assert_eq!(config.advertised_listeners[index].port, listener.port);
+        }
+        assert_ne!(config.listeners[0].port, config.listeners[1].port);
+        assert_ne!(config.controller_listeners[0].port, 0);
+        assert_eq!(
+            config.advertised_controller_listeners[0].port,
+            config.controller_listeners[0].port
+        );
+    }
 }

@@ -82,9 +82,9 @@ fn reason(error: &io::Error) -> String {
 ///
 /// # Errors
 /// Why it could not start; nothing has been lost then.
-pub fn serve(config: BrokerConfig, directories: Directories) -> Result<(), ServeError> {
+pub fn serve(mut config: BrokerConfig, directories: Directories) -> Result<(), ServeError> {
     let started = process_start();
-    let listeners = listeners::bind(&config, listeners::bind_patiently)?;
+    let listeners = listeners::bind(&mut config, listeners::bind_patiently)?;
     let cores = config
         .runtime
         .shards

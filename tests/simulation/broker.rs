@@ -59,14 +59,14 @@ impl Broker {
     /// Starts the node's next process, as `ringmain serve` does.
     pub fn boot(&self, world: &World) {
         let disk = world.disk(self.node);
-        let config = &self.config;
+        let mut config = self.config.clone();
         let found = directories::look_by(&config.storage.log_dirs, |path| disk.contents(path));
         let metadata = &config.storage.metadata_log_dir;
         let directories = directories::verify(config.node_id, metadata, &found);
         let boot = world.boot(self.node).expect("descriptors");
-        let bound = listeners::bind(config, |address| boot.listen(address));
+        let bound = listeners::bind(&mut config, |address| boot.listen(address));
         let node = Node {
-            config: Arc::new(config.clone()),
+            config: Arc::new(config),
             directories: Arc::new(directories.expect("formatted directories")),
             budgets: self.budgets,
             backend: BackendKind::Sim,
