@@ -7,61 +7,15 @@
 
 mod support;
 
-use std::fs;
-use std::path::{Path, PathBuf};
-
-use support::apache;
 use support::broker::Broker;
-use support::clock;
 use support::corpus::Corpus;
 use support::driver::{self, Client, Run};
+use support::segments::files_of;
+use support::tools::Tools;
+use support::{clock, segments};
 
 const TOPIC: &str = "dumped";
 const PARTITIONS: usize = 3;
-
-/// `DumpLogSegments` with the arguments; what it printed.
-fn dump(arguments: &[&str], files: &[PathBuf]) -> String {
-    let list: Vec<_> = files.iter().map(|file| file.to_string_lossy()).collect();
-    let output = apache::tool("org.apache.kafka.tools.DumpLogSegments")
-        .args(arguments)
-        .args(["--files", &list.join(",")])
-        .output()
-        .expect("java starts");
-    let (out, errors) = (
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr),
-    );
-    assert!(
-        output.status.success(),
-        "{arguments:?} {files:?}\n{out}\n{errors}"
-    );
-    for complaint in [
-        "mismatch",
-        "not in sync",
-        "non-consecutive",
-        "out of order",
-        "Invalid",
-        "Exception",
-    ] {
-        assert!(
-            !out.contains(complaint) && !errors.contains(complaint),
-            "{complaint}:\n{out}\n{errors}"
-        );
-    }
-    out.into_owned()
-}
-
-/// The files of a partition with that ending, in order.
-fn files_of(directory: &Path, ending: &str) -> Vec<PathBuf> {
-    let entries =
-        fs::read_dir(directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
-    let mut found: Vec<_> = entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .collect();
-    found.retain(|path| path.to_string_lossy().ends_with(ending));
-    found.sort();
-    found
-}
 
 /// The offsets of all records in a dump, in order.
 fn offsets(dump: &str) -> Vec<usize> {
@@ -75,11 +29,12 @@ fn offsets(dump: &str) -> Vec<usize> {
     dump.lines().filter_map(number).collect()
 }
 
-fn check_partitions(broker: &Broker, counts: &[usize]) {
+fn check_partitions(broker: &Broker, tools: &mut Tools, counts: &[usize]) {
+    segments::assert_exact(&broker.data());
     for (partition, &count) in counts.iter().enumerate() {
         let directory = broker.data().join(format!("{TOPIC}-{partition}"));
         let logs = files_of(&directory, ".log");
-        let found = offsets(&dump(&["--deep-iteration"], &logs));
+        let found = offsets(&tools.dump(&["--deep-iteration"], &logs));
         assert_eq!(
             found,
             (0..count).collect::<Vec<_>>(),
@@ -94,14 +49,14 @@ fn check_partitions(broker: &Broker, counts: &[usize]) {
             indexes.len() >= 2 * logs.len(),
             "an index of each kind for each segment"
         );
-        let sanity = dump(&["--index-sanity-check"], &indexes);
+        let sanity = tools.dump(&["--index-sanity-check"], &indexes);
         // A segment with few bytes has no entry yet.
         let sound = sanity.matches("passed sanity check").count();
         let empty = sanity.matches(" is empty.").count();
         assert_eq!(sound + empty, indexes.len(), "{sanity}");
         assert!(sound > indexes.len() / 2, "{sanity}");
         // Without the flag every entry is looked up in its segment.
-        dump(&[], &indexes);
+        tools.dump(&[], &indexes);
         println!(
             "partition {partition}: {} segments, {count} records",
             logs.len()
@@ -133,6 +88,7 @@ fn the_dump_tool_reads_every_file() {
         ("offsets.topic.num.partitions", "1"),
     ];
     let mut broker = Broker::start("apache-tools", &settings);
+    let mut tools = Tools::start(&broker.directory);
     let mut corpus = Corpus::open();
     let mut counts = vec![0; PARTITIONS];
     Client::Librdkafka.create_topics(&broker.bootstrap(), &[(TOPIC.to_owned(), PARTITIONS)]);
@@ -140,10 +96,10 @@ fn the_dump_tool_reads_every_file() {
     produce(&broker, &mut corpus, "zstd", &mut counts);
     read_as_group(&broker, counts.iter().sum());
     assert!(broker.stop().success());
-    check_partitions(&broker, &counts);
+    check_partitions(&broker, &mut tools, &counts);
 
     let offsets_log = files_of(&broker.data().join("__consumer_offsets-0"), ".log");
-    let committed = dump(&["--offsets-decoder", "--deep-iteration"], &offsets_log);
+    let committed = tools.dump(&["--offsets-decoder", "--deep-iteration"], &offsets_log);
     for words in [
         "\"group\":\"dump-group\"",
         "\"topic\":\"dumped\"",
@@ -153,7 +109,7 @@ fn the_dump_tool_reads_every_file() {
         assert!(committed.contains(words), "{words} in\n{committed}");
     }
     let metadata = files_of(&broker.data().join("__cluster_metadata-0"), ".log");
-    let changes = dump(&["--cluster-metadata-decoder"], &metadata);
+    let changes = tools.dump(&["--cluster-metadata-decoder"], &metadata);
     for kind in [
         "TOPIC_RECORD",
         "PARTITION_RECORD",
@@ -170,7 +126,7 @@ fn the_dump_tool_reads_every_file() {
     broker.restart();
     produce(&broker, &mut corpus, "snappy", &mut counts);
     assert!(broker.stop().success());
-    check_partitions(&broker, &counts);
+    check_partitions(&broker, &mut tools, &counts);
 }
 
 /// One member reads and commits everything, so that both kinds of group records stand in the log.

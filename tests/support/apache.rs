@@ -5,7 +5,7 @@ use std::process::Command;
 use super::driver;
 
 /// The folder with the jars, fetched when first needed.
-fn jars() -> PathBuf {
+pub fn jars() -> PathBuf {
     let folder = driver::build_folder("tools");
     let pom = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tools/pom.xml");
     let jars = folder.join("jars");

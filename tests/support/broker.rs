@@ -83,14 +83,8 @@ impl Broker {
 
     /// Writes the properties and has that program format the directory.
     pub fn prepare_as(program: Program, name: &str, settings: &[(&str, &str)]) -> Self {
-        let directory = fresh_directory(name);
-        let broker = Self {
-            program,
-            directory,
-            port: port::free(),
-            overrides: Vec::new(),
-            process: None,
-        };
+        let mut broker = Self::unformatted(name);
+        broker.program = program;
         let controller = port::free();
         let mut text = format!(
             "process.roles=broker,controller\n\
@@ -125,6 +119,24 @@ impl Broker {
             String::from_utf8_lossy(&done.stderr)
         );
         broker
+    }
+
+    /// A fresh directory without properties, for a test that writes and formats them in its own way.
+    pub fn unformatted(name: &str) -> Self {
+        Self {
+            program: Program::Ringmain,
+            directory: fresh_directory(name),
+            port: port::free(),
+            overrides: Vec::new(),
+            process: None,
+        }
+    }
+
+    /// Starts a program on the directory of another, with overrides for this turn, and returns when it answers.
+    pub fn start_as(&mut self, program: Program, overrides: &[&str]) {
+        self.program = program;
+        self.overrides = overrides.iter().map(|&pair| pair.to_owned()).collect();
+        self.restart();
     }
 
     /// From the next start on, on top of the properties: `--override KEY=VALUE`.

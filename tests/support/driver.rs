@@ -283,7 +283,7 @@ pub fn spawn<T: Send + 'static>(
     std::thread::spawn(work)
 }
 
-fn run(command: &mut Command) {
+pub fn run(command: &mut Command) {
     let output = command
         .stdin(Stdio::null())
         .output()

@@ -13,3 +13,5 @@ pub mod port;
 pub mod process;
 pub mod random;
 pub mod record;
+pub mod segments;
+pub mod tools;

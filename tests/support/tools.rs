@@ -1,0 +1,138 @@
+//! Apache's own tools and Java clients, all in one process, because each start of a JVM costs seconds.
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+
+use super::apache;
+use super::driver::{build_folder, once, run};
+use super::process::Process;
+
+/// Our small programs around them, compiled when first needed.
+fn classes() -> PathBuf {
+    let folder = build_folder("tools-classes");
+    let sources = [
+        "pom.xml",
+        "Apache.java",
+        "RoundTrip.java",
+        "TerseFailure.java",
+    ]
+    .map(|name| {
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/tools")
+            .join(name)
+    });
+    let all: Vec<&Path> = sources.iter().map(PathBuf::as_path).collect();
+    let jars = apache::jars().join("*");
+    once(&folder, &all, || {
+        run(Command::new("javac")
+            .args(["-nowarn", "-d"])
+            .arg(&folder)
+            .arg("-cp")
+            .arg(jars)
+            .args(&all[1..]));
+    });
+    folder
+}
+
+/// Apache's tools and Java clients, one command after the other.
+pub struct Tools {
+    process: Process,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    errors: PathBuf,
+}
+
+impl Tools {
+    /// Starts them, with their log in `directory`.
+    pub fn start(directory: &Path) -> Self {
+        let errors = directory.join("tools.log");
+        let log = File::create(&errors).expect("the directory can be written");
+        let classes = classes();
+        let mut command = Command::new("java");
+        command
+            .args(["-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"])
+            .args(["-Dlog4j2.level=WARN", "-cp"])
+            .arg(format!(
+                "{}:{}/*",
+                classes.display(),
+                apache::jars().display()
+            ))
+            .arg("Apache")
+            .stderr(log)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut process = Process::spawn(&mut command);
+        let input = process.child().stdin.take().expect("a pipe");
+        let output = BufReader::new(process.child().stdout.take().expect("a pipe"));
+        Self {
+            process,
+            input,
+            output,
+            errors,
+        }
+    }
+
+    /// The lines that a command prints; it must succeed.
+    pub fn ask(&mut self, words: &[&str]) -> Vec<String> {
+        writeln!(self.input, "{}", words.join("\t")).expect("the tools read");
+        let mut lines = Vec::new();
+        loop {
+            let mut line = String::new();
+            let length = self.output.read_line(&mut line).expect("text");
+            let line = line.trim_end_matches('\n');
+            match line.strip_prefix('\t') {
+                Some(line) => lines.push(line.to_owned()),
+                None if line == "done" => return lines,
+                None => panic!(
+                    "{words:?}: {}{line}\n{}\n{}",
+                    if length == 0 {
+                        "the end of the tools"
+                    } else {
+                        ""
+                    },
+                    lines.join("\n"),
+                    self.errors()
+                ),
+            }
+        }
+    }
+
+    /// `DumpLogSegments`, which must not complain.
+    pub fn dump(&mut self, arguments: &[&str], files: &[PathBuf]) -> String {
+        let list: Vec<_> = files.iter().map(|file| file.to_string_lossy()).collect();
+        let list = list.join(",");
+        let mut words = vec!["dump"];
+        words.extend(arguments);
+        words.extend(["--files", &list]);
+        let said = self.ask(&words).join("\n");
+        for complaint in [
+            "mismatch",
+            "not in sync",
+            "out of order",
+            "Invalid",
+            "Exception",
+            "invalid bytes",
+        ] {
+            assert!(!said.contains(complaint), "{complaint}:\n{said}");
+        }
+        // It says so of the first batch of every segment that does not begin at 0, also of its own.
+        let hole = said
+            .lines()
+            .find(|line| line.contains(" is followed by ") && !line.starts_with("  -1 is"));
+        assert_eq!(hole, None, "{said}");
+        said
+    }
+
+    fn errors(&self) -> String {
+        let text = fs::read_to_string(&self.errors).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(60)..].join("\n")
+    }
+}
+
+impl Drop for Tools {
+    fn drop(&mut self) {
+        self.process.kill();
+    }
+}

@@ -1,0 +1,75 @@
+import java.io.BufferedReader;
+import java.io.ByteArrayOutputStream;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.List;
+
+import org.apache.kafka.common.utils.internals.Exit;
+import org.apache.kafka.server.fault.LoggingFaultHandler;
+import org.apache.kafka.shell.MetadataShell;
+import org.apache.kafka.tools.DumpLogSegments;
+
+/**
+ * Apache's tools and clients in one process, because each start of a JVM costs seconds. A line of input is a command,
+ * its words parted by tabs; the answer is its lines, each behind a tab, and then "done" or "failed ...".
+ */
+public final class Apache {
+    private static final PrintStream OUT = System.out;
+
+    public static void main(String[] arguments) throws Exception {
+        Exit.setExitProcedure((code, message) -> {
+            throw new IllegalStateException("exit " + code + ": " + message);
+        });
+        BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = input.readLine(); line != null; line = input.readLine()) {
+            ByteArrayOutputStream said = new ByteArrayOutputStream();
+            System.setOut(new PrintStream(said, true, StandardCharsets.UTF_8));
+            String end = "done";
+            try {
+                List<String> words = Arrays.asList(line.split("\t", -1));
+                run(words.get(0), words.subList(1, words.size()));
+            } catch (Throwable failure) {
+                failure.printStackTrace();
+                end = "failed " + failure.toString().replace('\n', ' ');
+            }
+            System.out.flush();
+            said.toString(StandardCharsets.UTF_8).lines().forEach(text -> OUT.println("\t" + text));
+            OUT.println(end);
+            OUT.flush();
+        }
+    }
+
+    private static void run(String command, List<String> words) throws Exception {
+        switch (command) {
+            case "format" -> {
+                String[] all = words.toArray(String[]::new);
+                int status = kafka.tools.StorageTool.execute(all, System.out);
+                if (status != 0) throw new IllegalStateException("storage tool: " + status);
+            }
+            case "dump" -> {
+                PrintStream errors = System.err;
+                System.setErr(System.out);
+                try {
+                    DumpLogSegments.main(words.toArray(String[]::new));
+                } finally {
+                    System.setErr(errors);
+                }
+            }
+            case "shell" -> {
+                MetadataShell shell = new MetadataShell(words.get(0), new LoggingFaultHandler("shell", () -> { }));
+                try {
+                    shell.run(words.subList(1, words.size()));
+                } finally {
+                    shell.close();
+                }
+            }
+            default -> {
+                try (RoundTrip client = new RoundTrip(words.get(0))) {
+                    client.run(command, words.subList(1, words.size()));
+                }
+            }
+        }
+    }
+}
