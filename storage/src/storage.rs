@@ -148,15 +148,16 @@ impl Storage {
     /// Puts a log under housekeeping until it is idle again.
     pub(crate) fn watch(&self, log: &Rc<LogInner>) {
         self.0.busy.borrow_mut().push(Rc::downgrade(log));
+        self.wake_housekeeping();
+    }
+
+    /// Starts housekeeping where it rests; for read files too, which may be open while no log is busy.
+    pub(crate) fn wake_housekeeping(&self) {
         if !self.0.housekeeping.replace(true) {
             let storage = self.clone();
-            drop(
-                self.0
-                    .core
-                    .spawn(TaskClass::Background, "log-housekeeping", async move {
-                        storage.keep_house().await;
-                    }),
-            );
+            let keep = async move { storage.keep_house().await };
+            let core = &self.0.core;
+            drop(core.spawn(TaskClass::Background, "log-housekeeping", keep));
         }
     }
 
@@ -204,20 +205,6 @@ impl Storage {
             .collect();
         for lane in lanes {
             let _ = lane.await;
-        }
-    }
-
-    /// Wakes housekeeping for read files opened while no log is busy.
-    pub(crate) fn watch_files(&self) {
-        if !self.0.housekeeping.replace(true) {
-            let storage = self.clone();
-            drop(
-                self.0
-                    .core
-                    .spawn(TaskClass::Background, "log-housekeeping", async move {
-                        storage.keep_house().await;
-                    }),
-            );
         }
     }
 

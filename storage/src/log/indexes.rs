@@ -43,7 +43,7 @@ impl LogInner {
             .files
             .borrow_mut()
             .insert(self.id, base_offset, core.now(), file.clone());
-        self.storage.watch_files();
+        self.storage.wake_housekeeping();
         Ok(file)
     }
 
