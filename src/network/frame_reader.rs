@@ -3,9 +3,10 @@
 //! Memory comes before bytes: the body's length is checked against `socket.request.max.bytes`, and
 //! nothing of it is kept that was not reserved from the core's budget.
 //!
-//! A length is only a claim. A frame gets memory in steps, each a small multiple of what has really
-//! arrived, so that clients who claim much and send little hold little. And while others wait for
-//! memory, a frame that gets nowhere is given up, and its connection with it.
+//! A length is only a claim. A frame of ordinary size gets its memory at once for as long as half of the
+//! budget is free. Any other gets it in steps, each a small multiple of what has really arrived, so that
+//! clients who claim much and send little hold little. And while others wait for memory, a frame that
+//! gets nowhere is given up, and its connection with it.
 
 use std::future::Future;
 use std::pin::pin;
@@ -20,6 +21,9 @@ use shards::sync::{ByteBudget, Permit};
 
 /// From this size on a body is received straight into its own memory, past the pool of buffers.
 const PLAIN_RECEIVE_BYTES: usize = 64 * 1024;
+/// A frame up to this size gets all its memory at once while half of the budget is free: producers send
+/// up to 1 MiB (`max.request.size`), and growing in steps would copy a third of it.
+const AT_ONCE_BYTES: usize = 1088 * 1024;
 /// A frame up to this size gets all its memory with its first byte.
 const FIRST_STEP_BYTES: usize = 4 * 1024;
 /// A larger one gets this many times the bytes that are there.
@@ -100,7 +104,8 @@ impl FrameReader {
             (_, Some(chunk)) => chunk.len(),
             (_, None) => return Err(FrameError::Truncated),
         };
-        let mut step = step_of(size, there);
+        let plenty = size <= AT_ONCE_BYTES && budget.in_use() < budget.capacity() / 2;
+        let mut step = if plenty { size } else { step_of(size, there) };
         let mut permit = budget.reserve(step as u64).await;
         let mut body = BytesMut::with_capacity(step);
         loop {
