@@ -7,7 +7,15 @@ use super::partition::Partition;
 /// Entries in a row. A topic of `n` partitions costs `n / ROW + ROW` pointer copies a change.
 const ROW: usize = 64;
 
-type Row = Arc<[Option<Arc<Partition>>]>;
+type Entries = Arc<[Option<Arc<Partition>>]>;
+
+/// Rows stand in order of their number; one without entries is left out, so that a lone partition
+/// with a large index costs no more than any other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Row {
+    number: usize,
+    entries: Entries,
+}
 
 /// Partitions by index, shared with every earlier version of the table.
 ///
@@ -29,7 +37,8 @@ impl Partitions {
     #[must_use]
     pub fn get(&self, index: i32) -> Option<&Arc<Partition>> {
         let index = usize::try_from(index).ok()?;
-        self.rows().get(index / ROW)?.get(index % ROW)?.as_ref()
+        let at = self.find(index / ROW).ok()?;
+        self.rows()[at].entries.get(index % ROW)?.as_ref()
     }
 
     /// How many partitions there are.
@@ -47,11 +56,9 @@ impl Partitions {
     /// Puts a partition at `index`, replacing what was there.
     pub fn set(&mut self, index: usize, partition: Partition) {
         let mut rows = self.rows().to_vec();
-        let (row, column) = (index / ROW, index % ROW);
-        if rows.len() <= row {
-            rows.resize_with(row + 1, || Arc::from(Vec::new()));
-        }
-        let mut entries = rows[row].to_vec();
+        let (number, column) = (index / ROW, index % ROW);
+        let at = self.find(number);
+        let mut entries = at.map_or_else(|_| Vec::new(), |at| rows[at].entries.to_vec());
         if entries.len() <= column {
             entries.resize(column + 1, None);
         }
@@ -59,20 +66,22 @@ impl Partitions {
             self.count += 1;
         }
         entries[column] = Some(Arc::new(partition));
-        rows[row] = entries.into();
+        let entries = entries.into();
+        match at {
+            Ok(at) => rows[at].entries = entries,
+            Err(at) => rows.insert(at, Row { number, entries }),
+        }
         self.rows = Some(rows.into());
     }
 
     /// All partitions with their index, ascending.
     pub fn iter(&self) -> impl Iterator<Item = (i32, &Arc<Partition>)> {
-        self.rows().iter().enumerate().flat_map(|(row, entries)| {
-            entries
-                .iter()
-                .enumerate()
-                .filter_map(move |(column, entry)| {
-                    let index = i32::try_from(row * ROW + column).ok()?;
-                    entry.as_ref().map(|partition| (index, partition))
-                })
+        self.rows().iter().flat_map(|row| {
+            let entries = row.entries.iter().enumerate();
+            entries.filter_map(move |(column, entry)| {
+                let index = i32::try_from(row.number * ROW + column).ok()?;
+                entry.as_ref().map(|partition| (index, partition))
+            })
         })
     }
 
@@ -82,35 +91,113 @@ impl Partitions {
         new: &'a Self,
         mut changed: impl FnMut(i32, Option<&'a Arc<Partition>>, Option<&'a Arc<Partition>>),
     ) {
-        let empty: &Row = &Arc::from(Vec::new());
-        let rows = old.rows().len().max(new.rows().len());
-        for row in 0..rows {
-            let (before, after) = (old.rows().get(row), new.rows().get(row));
-            if let (Some(before), Some(after)) = (before, after)
-                && Arc::ptr_eq(before, after)
+        let (mut before, mut after) = (old.rows(), new.rows());
+        while let Some(number) = first_number(before, after) {
+            let (old_entries, new_entries) =
+                (take_row(&mut before, number), take_row(&mut after, number));
+            if let (Some(old), Some(new)) = (old_entries, new_entries)
+                && Arc::ptr_eq(old, new)
             {
                 continue;
             }
-            let width = before
-                .unwrap_or(empty)
-                .len()
-                .max(after.unwrap_or(empty).len());
-            for column in 0..width {
-                let before = before.and_then(|row| row.get(column)?.as_ref());
-                let after = after.and_then(|row| row.get(column)?.as_ref());
+            let width = |entries: Option<&Entries>| entries.map_or(0, |entries| entries.len());
+            for column in 0..width(old_entries).max(width(new_entries)) {
+                let before = old_entries.and_then(|row| row.get(column)?.as_ref());
+                let after = new_entries.and_then(|row| row.get(column)?.as_ref());
                 let same = match (before, after) {
                     (Some(before), Some(after)) => Arc::ptr_eq(before, after) || before == after,
                     (None, None) => true,
                     _ => false,
                 };
-                if !same && let Ok(index) = i32::try_from(row * ROW + column) {
+                if !same && let Ok(index) = i32::try_from(number * ROW + column) {
                     changed(index, before, after);
                 }
             }
         }
     }
 
+    /// Where the row of that number is, or would be.
+    fn find(&self, number: usize) -> Result<usize, usize> {
+        let rows = self.rows();
+        match rows.get(number) {
+            Some(row) if row.number == number => Ok(number),
+            _ => rows.binary_search_by_key(&number, |row| row.number),
+        }
+    }
+
     fn rows(&self) -> &[Row] {
         self.rows.as_deref().unwrap_or_default()
+    }
+}
+
+/// The smaller of the numbers at the fronts.
+fn first_number(before: &[Row], after: &[Row]) -> Option<usize> {
+    let fronts = [before.first(), after.first()];
+    fronts.into_iter().flatten().map(|row| row.number).min()
+}
+
+/// Takes the row at the front, if it is the one of that number.
+fn take_row<'a>(rows: &mut &'a [Row], number: usize) -> Option<&'a Entries> {
+    let (first, rest) = rows.split_first().filter(|(row, _)| row.number == number)?;
+    *rows = rest;
+    Some(&first.entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use protocol::stored::PartitionRecord;
+
+    use super::*;
+
+    fn partition(leader_epoch: i32) -> Partition {
+        crate::metadata::records::partition(&PartitionRecord {
+            leader_epoch,
+            replicas: vec![1],
+            ..PartitionRecord::default()
+        })
+    }
+
+    #[test]
+    fn indexes_far_apart_take_little_and_are_found() {
+        let indexes = [0, 63, 64, 1_000_000, i32::MAX];
+        let mut table = Partitions::default();
+        for index in indexes.into_iter().rev() {
+            table.set(index as usize, partition(index));
+        }
+        assert_eq!((table.len(), table.rows().len()), (5, 4));
+        let found: Vec<i32> = table.iter().map(|(index, _)| index).collect();
+        assert_eq!(found, indexes);
+        for index in indexes {
+            assert_eq!(table.get(index).unwrap().leader_epoch, index);
+            assert!(
+                table
+                    .get(index - 1)
+                    .is_none_or(|it| it.leader_epoch != index)
+            );
+        }
+    }
+
+    #[test]
+    fn a_difference_names_every_changed_entry_once() {
+        let mut old = Partitions::default();
+        for index in [1, 70, 700] {
+            old.set(index, partition(0));
+        }
+        let mut new = old.clone();
+        for index in [1, 200, 70_000] {
+            new.set(index, partition(1));
+        }
+        let changes = |old, new| {
+            let mut all = Vec::new();
+            Partitions::diff(old, new, |index, before, after| {
+                all.push((index, before.is_some(), after.is_some()));
+            });
+            all
+        };
+        let there = [(1, true, true), (200, false, true), (70_000, false, true)];
+        assert_eq!(changes(&old, &new), there);
+        let back = there.map(|(index, before, after)| (index, after, before));
+        assert_eq!(changes(&new, &old), back);
+        assert_eq!(changes(&new, &new.clone()), []);
     }
 }
