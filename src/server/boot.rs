@@ -89,10 +89,15 @@ async fn start(
             offline, "some partitions are offline; the lines above say why"
         );
     }
-    let follower = hosting.clone();
+    // The controller is known to the shard, and that to the hosting: they would keep each other alive.
+    let follower = Rc::downgrade(&hosting);
     controller.publish_to(move |image| {
-        let hosting = follower.clone();
-        Box::pin(async move { hosting.follow(image).await })
+        let hosting = follower.upgrade();
+        Box::pin(async move {
+            if let Some(hosting) = hosting {
+                hosting.follow(image).await;
+            }
+        })
     });
     shard.set_controller(controller.clone());
     open_doors(shard, listeners)?;
