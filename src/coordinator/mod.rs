@@ -23,6 +23,7 @@ mod tests;
 pub use event::{
     Effect, Event, Request, RequestContext, RequestToken, Response, Sequence, TimerKey,
 };
+pub use group::subscription::subscribed_topics;
 pub use machine::Coordinator;
 pub use partition::partition_for;
 pub use refusal::refuse;

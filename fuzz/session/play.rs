@@ -1,0 +1,203 @@
+//! The attackers: two connections that ask what the choices say.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use broker::handlers::{SUPPORTED, supported};
+use bytes::{BufMut, Bytes, BytesMut};
+use protocol::frame::RequestHeader;
+use protocol::wire::Writer;
+use protocol::{ApiKey, ListenerKind};
+use shards::Core;
+
+use super::Played;
+use super::choices::Choices;
+use super::generate::{Generator, Schema};
+use super::known::Known;
+use super::link::{Came, Link, Owed};
+use super::witness::Witness;
+use crate::interpreter::{self, Noise, Value};
+
+/// Requests of one input.
+const STEPS_MAX: u64 = 64;
+/// How long an answer is awaited where the next request depends on it.
+const STEP_PATIENCE: Duration = Duration::from_millis(50);
+/// How long answers are awaited at the end, longer than anything but what waits for others.
+const LAST_PATIENCE: Duration = Duration::from_secs(30);
+/// The witness works after so many requests.
+const WITNESS_EVERY: u64 = 4;
+
+/// Asks until the choices are used up.
+pub async fn session(
+    core: &Core,
+    address: SocketAddr,
+    schema: &Schema,
+    mut choices: Choices<'_>,
+    focus: Option<ApiKey>,
+    mut known: Known,
+    mut witness: Witness,
+) -> (Played, Witness) {
+    let mut links = [
+        Link::open(core, address, 0).await,
+        Link::open(core, address, 1 << 20).await,
+    ];
+    witness.connect(core, address).await;
+    let mut played = Played::default();
+    // The first choice is the restart's.
+    choices.byte();
+    while !choices.is_empty() && played.requests < STEPS_MAX {
+        let link = &mut links[choices.below(2)];
+        let api = match focus {
+            Some(api) if !choices.one_in(4) => api,
+            _ => *choices.pick(SUPPORTED),
+        };
+        let frame = request(schema, &mut choices, &known, link, api);
+        link.send(frame).await;
+        played.requests += 1;
+        if !choices.one_in(3) {
+            drain(link, &mut known, &mut played, STEP_PATIENCE).await;
+        }
+        if played.requests % WITNESS_EVERY == 0 {
+            witness.work().await;
+        }
+    }
+    for link in &mut links {
+        drain(link, &mut known, &mut played, LAST_PATIENCE).await;
+        // Behind a request that waits for others everything waits.
+        let waits = link.owed.iter().find(|owed| may_wait(owed.api));
+        let first = link.owed.iter().find(|owed| owed.certain);
+        if let (Some(first), None) = (first, waits) {
+            panic!("no answer to {} v{}", first.api.name(), first.version);
+        }
+    }
+    witness.work().await;
+    (played, witness)
+}
+
+/// Whether an answer can wait for what others do.
+fn may_wait(api: ApiKey) -> bool {
+    matches!(
+        api,
+        ApiKey::JoinGroup | ApiKey::SyncGroup | ApiKey::Fetch | ApiKey::Produce
+    )
+}
+
+/// Takes the answers that are owed, as far as they come.
+async fn drain(link: &mut Link, known: &mut Known, played: &mut Played, patience: Duration) {
+    while !link.owed.is_empty() {
+        match link.receive(patience).await {
+            Came::Answer(api, version, answer) => {
+                played.answers += 1;
+                known.learn(api, version, &answer);
+            }
+            Came::Closed => {
+                let owed = link.owed.front().map(|owed| (owed.api, owed.version));
+                assert!(
+                    link.may_close,
+                    "the connection is closed in place of an answer to {owed:?}"
+                );
+                link.reopen().await;
+                return;
+            }
+            Came::Nothing => return,
+        }
+    }
+}
+
+/// The next request of a connection, and what is owed for it.
+fn request(
+    schema: &Schema,
+    choices: &mut Choices<'_>,
+    known: &Known,
+    link: &mut Link,
+    api: ApiKey,
+) -> Bytes {
+    let range = supported(api, ListenerKind::Broker).expect("it is served");
+    let span = usize::from((range.max - range.min + 1).unsigned_abs());
+    let mut version = range.max - choices.below(span) as i16;
+    let message = schema.request(api);
+    let value = Generator {
+        message,
+        version,
+        choices,
+        known,
+    }
+    .value();
+    let noise = match choices.one_in(8) {
+        true => Noise::UnknownTags,
+        false => Noise::None,
+    };
+    let mut body = interpreter::write(message, &value, version, noise)
+        .unwrap_or_else(|refusal| panic!("{} v{version}: {refusal:?}", message.name));
+    let mut certain = true;
+    if choices.one_in(10) {
+        damage(&mut body, choices);
+        certain = false;
+    }
+    if choices.one_in(40) {
+        version = choices.byte().into();
+        certain = false;
+    }
+    // Produce without acknowledgement has no answer, and ends the connection where it failed.
+    if api == ApiKey::Produce && acks(&value) == 0 {
+        certain = false;
+    }
+    link.may_close |= !certain;
+    let correlation = link.next_correlation();
+    link.owed.push_back(Owed {
+        correlation,
+        api,
+        version,
+        certain,
+    });
+    framed(api, version, correlation, &body)
+}
+
+fn acks(request: &Value) -> i64 {
+    match request {
+        Value::Struct(fields) => match fields.get("acks") {
+            Some(Value::Int(acks)) => *acks,
+            _ => 0,
+        },
+        _ => 0,
+    }
+}
+
+fn framed(api: ApiKey, version: i16, correlation: i32, body: &[u8]) -> Bytes {
+    let mut header = Writer::new();
+    let head = RequestHeader {
+        api,
+        version,
+        correlation_id: correlation,
+        client_id: Some("fuzz".into()),
+    };
+    head.encode(&mut header).expect("a short header");
+    let mut frame = BytesMut::new();
+    frame.put_i32((header.len() + body.len()) as i32);
+    frame.put_slice(header.as_slice());
+    frame.put_slice(body);
+    frame.freeze()
+}
+
+/// Makes something of a body that its schema does not allow, or only by chance.
+fn damage(body: &mut Vec<u8>, choices: &mut Choices<'_>) {
+    for _ in 0..=choices.below(3) {
+        let at = (choices.below(256) << 8 | choices.below(256)) % (body.len() + 1);
+        let huge: &[u8] = match choices.below(4) {
+            0 => &[0x7f, 0xff, 0xff, 0xff],
+            1 => &[0xff, 0xff, 0xff, 0xff, 0x0f],
+            2 => &[0x80, 0, 0, 0],
+            _ => &[0, 0, 0x40, 0],
+        };
+        match choices.below(5) {
+            0 => body.truncate(at),
+            1 => body.insert(at, choices.byte()),
+            2 if at < body.len() => body[at] = choices.byte(),
+            3 if at < body.len() => body[at] ^= 1 << choices.below(8),
+            _ => {
+                let end = body.len().min(at + huge.len());
+                body.splice(at..end, huge.iter().copied());
+            }
+        }
+    }
+}

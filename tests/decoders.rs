@@ -1,0 +1,132 @@
+//! Every decoder outside of protocol/ on hostile bytes: the saved corpus of the fuzz targets, and seeded mutations of it
+//! and of sound files. Alone in its binary: the memory that is counted is the whole process's.
+#![allow(clippy::print_stdout, reason = "a test says what it ran")]
+
+#[path = "../fuzz/decoders.rs"]
+mod decoders;
+#[path = "../fuzz/within.rs"]
+mod within;
+
+#[path = "decoders/seeds.rs"]
+mod seeds;
+
+use std::fs;
+use std::path::Path;
+
+type Entry = fn(&[u8]) -> bool;
+
+/// The fuzz targets, by the names of their binaries and of their folders of the corpus.
+const TARGETS: [(&str, Entry); 5] = [
+    ("storage_files", decoders::storage_files),
+    ("broker_files", decoders::broker_files),
+    ("metadata_log", decoders::metadata_log),
+    ("group_log", decoders::group_log),
+    ("config", decoders::config),
+];
+
+const ROUNDS: u64 = 20_000;
+
+#[test]
+fn hostile_files_are_errors_and_cost_no_memory() {
+    for (name, entry) in TARGETS {
+        let sound = seeds::of(name);
+        for (index, seed) in sound.iter().enumerate() {
+            assert!(
+                within::limit(seed, entry),
+                "{name}: seed {index} cannot be read"
+            );
+        }
+        let mut inputs = sound;
+        inputs.extend(corpus(name));
+        for input in &inputs {
+            within::limit(input, entry);
+        }
+        let rounds = if name == "config" {
+            ROUNDS / 20
+        } else {
+            ROUNDS
+        };
+        let mut random = Random(0x5eed);
+        let mut read = 0;
+        for _ in 0..rounds {
+            let mut bytes = inputs[random.below(inputs.len())].clone();
+            mutate(&mut bytes, &mut random);
+            read += u64::from(within::limit(&bytes, entry));
+        }
+        println!(
+            "{name}: {} inputs, {rounds} mutations, {read} of them readable",
+            inputs.len()
+        );
+        assert!(
+            read > rounds / 50 && read < rounds,
+            "{name}: {read} of {rounds}"
+        );
+    }
+}
+
+fn corpus(name: &str) -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("fuzz/corpus")
+        .join(name);
+    let mut paths: Vec<_> = fs::read_dir(folder)
+        .map(|entries| {
+            entries
+                .filter_map(Result::ok)
+                .map(|entry| entry.path())
+                .collect()
+        })
+        .unwrap_or_default();
+    paths.sort();
+    paths
+        .iter()
+        .map(|path| fs::read(path).expect("a file of the corpus"))
+        .collect()
+}
+
+/// Writes the sound inputs where a fuzzer starts from: `cargo test --test decoders -- --ignored`.
+#[test]
+#[ignore = "writes into target/fuzz-seeds"]
+fn write_seeds() {
+    for (name, _) in TARGETS {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
+            .join("seeds")
+            .join(name);
+        fs::create_dir_all(&folder).expect("the target folder can be written");
+        for (index, seed) in seeds::of(name).iter().enumerate() {
+            fs::write(folder.join(index.to_string()), seed).expect("a seed");
+        }
+    }
+}
+
+/// splitmix64: small, seeded, the same everywhere.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, most: usize) -> usize {
+        (self.next() >> 16) as usize % most.max(1)
+    }
+}
+
+fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
+    for _ in 0..=random.below(4) {
+        let at = random.below(bytes.len() + 1);
+        let value = match random.below(2) {
+            0 => [0, 1, 0x7f, 0x80, 0xff, b'-', b'9', b' '][random.below(8)],
+            _ => random.next() as u8,
+        };
+        match (random.below(5), bytes.get_mut(at)) {
+            (0, Some(byte)) => *byte ^= 1 << random.below(8),
+            (1 | 2, Some(byte)) => *byte = value,
+            (3, Some(_)) => bytes.truncate(at + 1),
+            _ => bytes.insert(at, value),
+        }
+    }
+}
