@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::backend::epoll::EpollDriver;
-use crate::backend::ring::{self, RingDriver};
+use crate::backend::ring::{self, Refusal, RingDriver};
 use crate::backend::{BackendKind, Driver};
 use crate::core::{Core, CoreId, CoreParts, StallCallback};
 use crate::executor::{CoreShared, TaskClass};
@@ -230,7 +230,15 @@ fn choose_backend(choice: BackendChoice) -> Result<(BackendKind, Option<String>)
     if choice == BackendChoice::Epoll {
         return Ok((BackendKind::Epoll, None));
     }
-    match ring::probe() {
+    decide(choice, ring::probe())
+}
+
+/// The backend for what was found out about the ring.
+fn decide(
+    choice: BackendChoice,
+    probed: Result<(), Refusal>,
+) -> Result<(BackendKind, Option<String>), StartError> {
+    match probed {
         Ok(()) => Ok((BackendKind::Ring, None)),
         // A limit that is too low is a mistake to be mended, not a reason to run slowly.
         Err(refusal) if choice == BackendChoice::Ring || refusal.fixable_limit => {
@@ -268,6 +276,17 @@ fn run_core(group: &Arc<Group>, index: usize, main: CoreMain) -> Result<(), Star
     }
 }
 
+/// One ring was to be had at the probe; one for each core may still be too many.
+fn no_driver(backend: BackendKind, index: usize, error: io::Error) -> StartError {
+    let text = format!("cannot set up {} for shard {index}", backend.name());
+    match backend {
+        BackendKind::Ring => {
+            StartError::new(format!("{text}: {}", ring::explain(&error).text), None)
+        }
+        _ => StartError::new(text, Some(error)),
+    }
+}
+
 fn build_core(group: &Group, index: usize) -> Result<Core, StartError> {
     let options = &group.options;
     if options.pin {
@@ -289,10 +308,7 @@ fn build_core(group: &Group, index: usize) -> Result<Core, StartError> {
         }
         BackendKind::Sim => unreachable!("a simulation has its own runtime"),
     };
-    let driver = driver.map_err(|error| {
-        let text = format!("cannot set up {} for shard {index}", group.backend.name());
-        StartError::new(text, Some(error))
-    })?;
+    let driver = driver.map_err(|error| no_driver(group.backend, index, error))?;
     let parts = CoreParts {
         id: CoreId(u16::try_from(index).expect("checked in Runtime::new")),
         core_count: options.cores,
@@ -305,4 +321,59 @@ fn build_core(group: &Group, index: usize) -> Result<Core, StartError> {
         file_faults: options.file_faults.clone(),
     };
     Ok(Core::new(parts, counters))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(errno: i32) -> Result<(), Refusal> {
+        Err(ring::explain(&io::Error::from_raw_os_error(errno)))
+    }
+
+    #[test]
+    fn a_limit_that_can_be_raised_stops_the_start() {
+        for (errno, limit) in [
+            (libc::ENOMEM, "RLIMIT_MEMLOCK"),
+            (libc::EMFILE, "RLIMIT_NOFILE"),
+        ] {
+            for choice in [BackendChoice::Auto, BackendChoice::Ring] {
+                let error = decide(choice, refused(errno)).expect_err("refused");
+                let text = error.to_string();
+                assert!(text.contains(limit) && text.contains("remedy:"), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_machine_forbids_is_gone_without_where_nobody_insists() {
+        for errno in [
+            libc::EPERM,
+            libc::EACCES,
+            libc::ENOSYS,
+            libc::EINVAL,
+            libc::EIO,
+        ] {
+            let (backend, reason) = decide(BackendChoice::Auto, refused(errno)).expect("starts");
+            assert_eq!(backend, BackendKind::Epoll);
+            assert!(reason.is_some_and(|reason| reason.contains("io_uring")));
+            assert!(decide(BackendChoice::Ring, refused(errno)).is_err());
+        }
+        let (backend, reason) = decide(BackendChoice::Auto, Ok(())).expect("starts");
+        assert_eq!((backend, reason), (BackendKind::Ring, None));
+    }
+
+    #[test]
+    fn a_later_core_without_a_ring_says_what_to_do() {
+        let error = no_driver(
+            BackendKind::Ring,
+            3,
+            io::Error::from_raw_os_error(libc::ENOMEM),
+        );
+        let text = error.to_string();
+        assert!(
+            text.contains("shard 3") && text.contains("ulimit -l"),
+            "{text}"
+        );
+    }
 }

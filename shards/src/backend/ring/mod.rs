@@ -25,7 +25,7 @@ use op::{LeftOver, OnDrop, Ops};
 
 pub(crate) use listener::RingListener;
 use op::Op;
-pub(crate) use probe::probe;
+pub(crate) use probe::{Refusal, explain, probe};
 pub(crate) use socket::RingSocket;
 
 /// Operations that may gather between two enters; more are handed over at once.

@@ -1,10 +1,11 @@
 //! Whether this process may use io_uring, and if not, what to tell the operator.
 
 use std::io;
+use std::rc::Rc;
 
 use io_uring::opcode;
 
-use super::build_ring;
+use super::{RingDriver, build_ring};
 
 /// Why the ring cannot be used.
 pub(crate) struct Refusal {
@@ -14,7 +15,10 @@ pub(crate) struct Refusal {
     pub(crate) fixable_limit: bool,
 }
 
-/// Builds a ring as the backend uses it and runs an operation through it.
+/// Memory of the driver that is set up to see whether it can be.
+const POOL_BYTES: usize = 64 * 1024;
+
+/// Builds a ring and a driver as the backend uses them, and runs an operation.
 pub(crate) fn probe() -> Result<(), Refusal> {
     let mut ring = build_ring().map_err(|error| explain(&error))?;
     let entry = opcode::Nop::new().build().user_data(7);
@@ -28,7 +32,9 @@ pub(crate) fn probe() -> Result<(), Refusal> {
         .completion()
         .any(|cqe| cqe.user_data() == 7 && cqe.result() == 0);
     if answered {
-        return Ok(());
+        // A profile may allow rings and forbid to register buffers with them.
+        let driver = RingDriver::new(POOL_BYTES, Rc::default());
+        return driver.map(drop).map_err(|error| explain(&error));
     }
     let text = "io_uring accepts operations but does not complete them".to_owned();
     Err(Refusal {
@@ -37,7 +43,8 @@ pub(crate) fn probe() -> Result<(), Refusal> {
     })
 }
 
-fn explain(error: &io::Error) -> Refusal {
+/// What the kernel's answer means, whatever kernel it came from.
+pub(crate) fn explain(error: &io::Error) -> Refusal {
     let disabled = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled")
         .map(|text| text.trim().to_owned())
         .unwrap_or_default();
