@@ -3,7 +3,6 @@
 use protocol::Uuid;
 use protocol::stored::{MetadataRecord, PartitionChangeRecord};
 
-use crate::metadata::partition::directory;
 use crate::metadata::{BrokerRegistration, Image, NO_LEADER, Partition, Topic};
 
 /// Changes that follow when a new incarnation of `broker` is up: it leads what it led before, and
@@ -13,12 +12,8 @@ use crate::metadata::{BrokerRegistration, Image, NO_LEADER, Partition, Topic};
 /// and one after a clean one. Here it is always one: naming the same leader raises the epoch too.
 pub(super) fn take_over(image: &Image, broker: &BrokerRegistration) -> Vec<MetadataRecord> {
     each_partition(image, |topic, index, partition| {
-        let online = |id: Uuid| match id {
-            directory::LOST => false,
-            id => !directory::is_assigned(id) || broker.log_dirs.contains(&id),
-        };
         let directory = partition.directory_of(broker.id)?;
-        if !online(directory) {
+        if !broker.has_online(directory) {
             let leads = partition.leader == broker.id;
             return leads.then(|| change(topic, index, NO_LEADER));
         }
@@ -56,6 +51,12 @@ pub(super) fn give_up_directories(
         let leads = partition.leader == node && failed.contains(&directory);
         leads.then(|| change(topic, index, NO_LEADER))
     })
+}
+
+/// The broker, where nobody leads and it is in sync.
+pub(super) fn vacancy(partition: &Partition, broker: i32) -> Option<i32> {
+    let vacant = partition.leader == NO_LEADER && partition.isr.contains(&broker);
+    vacant.then_some(broker)
 }
 
 /// In sync; or eligible while nobody is in sync; or the last known leader while nobody is either.

@@ -230,12 +230,17 @@ impl Machine {
                 continue;
             }
             directories[position] = directory;
-            let change = PartitionChangeRecord {
+            // Its directory was not there when leaders were chosen; this one is.
+            let leader = leadership::vacancy(partition, self.node_id());
+            let mut change = PartitionChangeRecord {
                 partition_id: index,
                 topic_id: topic,
                 directories: Some(directories),
                 ..Default::default()
             };
+            if let Some(leader) = leader {
+                change.leader = leader;
+            }
             records.push(change.into());
         }
         Decided {

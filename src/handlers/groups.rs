@@ -21,7 +21,7 @@ use super::operations;
 use crate::coordinator::runtime::Caller as GroupCaller;
 use crate::coordinator::service::{self, Router, Topics};
 use crate::coordinator::{Request, Response, partition_for, refuse};
-use crate::metadata::OFFSETS_TOPIC;
+use crate::metadata::{NO_LEADER, OFFSETS_TOPIC};
 use crate::shard::{ClusterView, Shard};
 
 impl Router for Call {
@@ -52,7 +52,9 @@ pub(super) fn coordinator_of(view: &ClusterView, group_id: &str) -> Option<(i32,
     let topic = view.image.topic_by_name(OFFSETS_TOPIC)?;
     let partitions = i32::try_from(topic.partitions.len()).ok()?;
     let partition = partition_for(group_id, partitions);
-    Some((partition, view.owner(topic.id, partition)?))
+    // Without a leader, its disk has failed.
+    let led = view.image.partition(topic.id, partition)?.leader != NO_LEADER;
+    led.then_some((partition, view.owner(topic.id, partition)?))
 }
 
 /// The topics of one snapshot.

@@ -193,7 +193,7 @@ fn describe_partition(
         .replicas
         .iter()
         .copied()
-        .filter(|id| !reachable(*id))
+        .filter(|id| !reachable(*id) || !in_online_directory(image, partition, *id))
         .collect();
     MetadataResponsePartition {
         error_code: error.code(),
@@ -208,6 +208,13 @@ fn describe_partition(
         isr_nodes: partition.isr.to_vec(),
         offline_replicas: offline,
     }
+}
+
+fn in_online_directory(image: &Image, partition: &Partition, id: i32) -> bool {
+    let directory = partition.directory_of(id);
+    image
+        .broker(id)
+        .is_some_and(|broker| directory.is_some_and(|directory| broker.has_online(directory)))
 }
 
 fn endpoint_known(image: &Image, id: i32, listener: &str) -> bool {

@@ -2,6 +2,8 @@
 
 use protocol::{Str, Uuid};
 
+use super::partition::directory;
+
 /// Where a node listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
@@ -48,6 +50,12 @@ impl BrokerRegistration {
         self.endpoints
             .iter()
             .find(|endpoint| &*endpoint.name == listener)
+    }
+
+    /// Whether a replica in this directory can be online: it is there, or not known yet.
+    #[must_use]
+    pub fn has_online(&self, id: Uuid) -> bool {
+        id != directory::LOST && (!directory::is_assigned(id) || self.log_dirs.contains(&id))
     }
 
     /// Directories that may take a new replica.

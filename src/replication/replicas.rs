@@ -54,16 +54,26 @@ impl Replicas {
     /// # Errors
     /// [`Missing`].
     pub fn find(&self, key: &PartitionKey) -> Result<Rc<Partition>, Missing> {
-        self.get(key)
-            .ok_or_else(|| match self.offline.borrow().get(key) {
+        let Some(partition) = self.get(key) else {
+            return Err(match self.offline.borrow().get(key) {
                 Some(error) => Missing::Offline(error.clone()),
                 None => Missing::NotLeader,
-            })
+            });
+        };
+        match partition.log.check_online() {
+            Ok(()) => Ok(partition),
+            Err(error) => Err(Missing::Offline(error)),
+        }
     }
 
     /// Notes that a partition of this core could not be opened.
     pub fn set_offline(&self, key: PartitionKey, error: StorageError) {
         self.offline.borrow_mut().insert(key, error);
+    }
+
+    /// What the partitions that could not be opened failed on.
+    pub fn offline(&self) -> Vec<StorageError> {
+        self.offline.borrow().values().cloned().collect()
     }
 
     /// Adds a partition.

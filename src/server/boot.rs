@@ -5,11 +5,12 @@ use std::io;
 use std::rc::Rc;
 use std::sync::mpsc::Sender;
 
+use futures_util::future::{Either, select};
 use protocol::Uuid;
 use shards::io::dir;
 use shards::signals;
 use shards::{JoinHandle, TaskClass};
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use super::disk_space::DiskSpace;
 use super::hosting::Hosting;
@@ -17,7 +18,7 @@ use super::inventory::{self, LogDirectory};
 use super::listeners::Bound;
 use super::metadata_log::MetadataLogFile;
 use super::registration::registration;
-use super::{Node, ServeError, checkpoints, stop};
+use super::{Node, ServeError, checkpoints, disks, stop};
 use crate::controller::{Controller, ControllerOptions, ControllerSettings, SnapshotRules};
 use crate::network;
 use crate::shard::Shard;
@@ -37,8 +38,11 @@ pub async fn run(shard: Rc<Shard>, node: Node, listeners: Vec<Bound>, failure: S
     });
     match start(&shard, &node, listeners).await {
         Ok(running) => {
-            wait_for(signal).await;
+            wait_for(&shard, signal).await;
             stop::run(&shard, running).await;
+            if let Some(reason) = shard.disk_failures.fatal() {
+                drop(failure.send(ServeError::Disks(reason)));
+            }
         }
         Err(error) => {
             // The receiver waits for the cores to end, so it is there.
@@ -75,7 +79,7 @@ async fn start(
     let log = MetadataLogFile::open(&shard.storage, &shard.config, &directories).await?;
     let metadata_log = Rc::new(log);
     let space = DiskSpace::default();
-    space.look(&shard.core, &directories).await;
+    space.look(&shard.core, directories.iter()).await;
     let controller = start_controller(shard, &metadata_log, &directories, &space).await?;
     let image = controller.image();
     let node_id = shard.config.node_id;
@@ -102,6 +106,9 @@ async fn start(
     shard.set_controller(controller.clone());
     open_doors(shard, listeners)?;
     keep_house(shard, &hosting, space);
+    let watch = disks::watch(shard.clone(), hosting.clone(), controller.clone());
+    drop(shard.core.spawn(TaskClass::Background, "disks", watch));
+    hosting.assign_directories(&controller).await;
     announce(shard, node, partitions);
     let took = node.took_so_far + (shard.core.now() - began);
     info!(milliseconds = took.as_millis() as u64, "ready");
@@ -202,8 +209,12 @@ fn keep_house(shard: &Rc<Shard>, hosting: &Rc<Hosting>, space: DiskSpace) {
     }
 }
 
-async fn wait_for(signal: JoinHandle<io::Result<signals::Signal>>) {
-    match signal.await {
+async fn wait_for(shard: &Shard, signal: JoinHandle<io::Result<signals::Signal>>) {
+    let given_up = std::pin::pin!(shard.disk_failures.given_up());
+    let Either::Left((signal, _)) = select(signal, given_up).await else {
+        return error!("a disk without which the broker cannot go on has failed; stopping");
+    };
+    match signal {
         Ok(Ok(signal)) => info!(?signal, "stopping"),
         Ok(Err(error)) => warn!(%error, "cannot wait for signals; stopping"),
         Err(aborted) => warn!(%aborted, "nobody waits for signals; stopping"),

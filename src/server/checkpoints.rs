@@ -35,7 +35,8 @@ pub async fn keep(shard: Rc<Shard>, hosting: Rc<Hosting>, space: DiskSpace) {
                 })
         });
         let logs: Vec<ClosedLog> = join_all(asked).await.into_iter().flatten().collect();
-        let now = by_directory(&logs);
+        let mut now = by_directory(&logs);
+        now.retain(|directory, _| hosting.online(directory).is_some());
         if now != last {
             write(&shard.core, &now).await;
             last = now;

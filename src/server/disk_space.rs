@@ -18,7 +18,7 @@ pub struct DiskSpace(Rc<RefCell<BTreeMap<Uuid, u64>>>);
 
 impl DiskSpace {
     /// Asks the filesystems.
-    pub async fn look(&self, core: &Core, directories: &[LogDirectory]) {
+    pub async fn look(&self, core: &Core, directories: impl Iterator<Item = &LogDirectory>) {
         for directory in directories {
             match dir::free_space(core, &directory.path).await {
                 Ok(space) => {

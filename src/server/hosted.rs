@@ -166,6 +166,15 @@ pub fn describe_all(shard: &Shard) -> Vec<ClosedLog> {
         .collect()
 }
 
+/// The log directory of every partition of this core.
+pub fn where_they_lie(shard: &Shard) -> Vec<(PartitionKey, PathBuf)> {
+    let partitions = shard.replicas.all();
+    partitions
+        .iter()
+        .map(|partition| (partition.key, log_directory(&partition.log)))
+        .collect()
+}
+
 /// Leaves every log of this core as a clean stop must.
 pub async fn close_all(shard: Rc<Shard>) -> Vec<ClosedLog> {
     shard.groups.resign_all();
@@ -197,15 +206,16 @@ async fn close(partition: Rc<Partition>) -> ClosedLog {
     describe(&partition, clean)
 }
 
+fn log_directory(log: &Log) -> PathBuf {
+    let directory = log.directory();
+    directory.parent().map(PathBuf::from).unwrap_or_default()
+}
+
 fn describe(partition: &Partition, clean: bool) -> ClosedLog {
     let log = &partition.log;
     ClosedLog {
         partition: log.partition().clone(),
-        log_directory: log
-            .directory()
-            .parent()
-            .map(PathBuf::from)
-            .unwrap_or_default(),
+        log_directory: log_directory(log),
         recovery_point: log.recovery_point(),
         log_start_offset: log.log_start_offset(),
         high_watermark: partition.high_watermark(),

@@ -5,8 +5,8 @@
 //! exists can use it at once, over any connection.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -15,13 +15,17 @@ use futures_util::future::join_all;
 use protocol::{Str, Uuid};
 use shards::io::dir;
 use shards::{CoreId, TaskClass};
-use storage::Shutdown;
+use storage::{Shutdown, StorageError};
 use tracing::{info, warn};
 
 use super::hosted::{self, OpenJob};
 use super::inventory::LogDirectory;
 use crate::config::{BrokerConfig, TopicConfig};
-use crate::metadata::{Image, PLACEMENT_FILE, PartitionChange, Placement, changed_partitions};
+use crate::controller::{Command, Controller};
+use crate::metadata::partition::directory;
+use crate::metadata::{
+    Image, PLACEMENT_FILE, Partition, PartitionChange, Placement, changed_partitions,
+};
 use crate::replication::{BrokerLimits, PartitionKey, PartitionSettings};
 use crate::shard::{ClusterView, Shard};
 
@@ -36,6 +40,8 @@ const PRODUCERS_MAX: usize = 100_000;
 pub struct Hosting {
     shard: Rc<Shard>,
     directories: Vec<LogDirectory>,
+    /// Directories that failed while the broker ran.
+    failed: RefCell<BTreeSet<Uuid>>,
     placement: RefCell<Placement>,
     placement_path: PathBuf,
     placement_dirty: Cell<bool>,
@@ -45,6 +51,8 @@ pub struct Hosting {
 #[derive(Default)]
 struct CoreWork {
     open: Vec<OpenJob>,
+    /// Partitions whose log directory is not there.
+    offline: Vec<(PartitionKey, StorageError)>,
     delete: Vec<PartitionKey>,
     lead: Vec<(PartitionKey, i32)>,
 }
@@ -65,15 +73,28 @@ impl Hosting {
         Hosting {
             shard,
             directories,
+            failed: RefCell::default(),
             placement: RefCell::new(placement),
             placement_path: path,
             placement_dirty: Cell::new(false),
         }
     }
 
-    /// The log directories.
-    pub fn directories(&self) -> &[LogDirectory] {
-        &self.directories
+    /// The log directories that work.
+    pub fn directories(&self) -> impl Iterator<Item = &LogDirectory> {
+        let works = |directory: &&LogDirectory| !self.failed.borrow().contains(&directory.id);
+        self.directories.iter().filter(works)
+    }
+
+    /// The id of a log directory, while it works.
+    pub fn online(&self, path: &Path) -> Option<Uuid> {
+        let found = self.directories().find(|directory| directory.path == path);
+        found.map(|directory| directory.id)
+    }
+
+    /// A log directory has failed: nothing is placed there any more.
+    pub fn set_failed(&self, directory: Uuid) {
+        self.failed.borrow_mut().insert(directory);
     }
 
     /// Opens every partition of the first image, on all cores at once. Returns how many there are,
@@ -87,7 +108,7 @@ impl Hosting {
         if self.placement.borrow_mut().reconcile(&image, node) {
             self.placement_dirty.set(true);
         }
-        let mut work: BTreeMap<CoreId, Vec<OpenJob>> = BTreeMap::new();
+        let mut work: BTreeMap<CoreId, CoreWork> = BTreeMap::new();
         let mut count = 0;
         for topic in image.topics() {
             let settings = Arc::new(self.settings_of(&image, &topic.name));
@@ -99,7 +120,8 @@ impl Hosting {
                 let Some(core) = self.placement.borrow().core_of(topic.id, index) else {
                     continue;
                 };
-                let assigned = partition.directory_of(node);
+                count += 1;
+                let work = work.entry(CoreId(core)).or_default();
                 let mut job = OpenJob {
                     key,
                     topic: topic.name.clone(),
@@ -110,17 +132,23 @@ impl Hosting {
                     shutdown: Shutdown::Clean,
                     log_start_offset: 0,
                 };
-                let directory = held.get(&key).map(|index| &self.directories[*index]);
-                let Some(directory) = directory.or_else(|| self.directory(assigned)) else {
-                    continue;
-                };
-                directory.place(&mut job);
-                work.entry(CoreId(core)).or_default().push(job);
-                count += 1;
+                let holder = held.get(&key).map(|index| &self.directories[*index]);
+                match holder.map_or_else(|| self.directory(partition), Ok) {
+                    Ok(directory) => {
+                        directory.place(&mut job);
+                        work.open.push(job);
+                    }
+                    Err(missing) => work.offline.push((key, missing)),
+                }
             }
         }
-        let opened = work.into_iter().map(|(core, jobs)| {
-            let open = move |shard: &Rc<Shard>| hosted::open_all(shard.clone(), jobs);
+        let opened = work.into_iter().map(|(core, work)| {
+            let open = move |shard: &Rc<Shard>| {
+                let offline = work.offline.len();
+                set_offline(shard, work.offline);
+                let opened = hosted::open_all(shard.clone(), work.open);
+                async move { offline + opened.await }
+            };
             self.shard.mesh().call(core, TaskClass::Background, open)
         });
         let offline = join_all(opened).await.into_iter().sum();
@@ -154,7 +182,7 @@ impl Hosting {
                 .core_of(change.topic, change.index)
                 .map(CoreId);
             match (change.new, before, after) {
-                (Some(partition), Some(owner), Some(_)) => {
+                (Some(partition), Some(owner), Some(_)) if partition.leader == node => {
                     work.entry(owner)
                         .or_default()
                         .lead
@@ -164,9 +192,15 @@ impl Hosting {
                     let shared = settings
                         .entry(change.topic)
                         .or_insert_with(|| Arc::new(self.settings_of(&image, change.name)));
-                    let job = self.job(change, shared.clone());
-                    work.entry(owner).or_default().open.extend(job);
+                    let work = work.entry(owner).or_default();
+                    match self.job(change, shared.clone()) {
+                        Some(Ok(job)) => work.open.push(job),
+                        Some(Err(missing)) => work.offline.push((key, missing)),
+                        None => {}
+                    }
                 }
+                // Without a leader, since its directory failed: the log is out of service already.
+                (Some(_), Some(_), Some(_)) => {}
                 (_, Some(owner), None) => work.entry(owner).or_default().delete.push(key),
                 (_, None, None) | (None, _, Some(_)) => {}
             }
@@ -192,10 +226,13 @@ impl Hosting {
         &self,
         change: &PartitionChange<'_>,
         settings: Arc<PartitionSettings>,
-    ) -> Option<OpenJob> {
+    ) -> Option<Result<OpenJob, StorageError>> {
         let partition = change.new?;
-        let directory = self.directory(partition.directory_of(self.shard.config.node_id))?;
-        Some(OpenJob {
+        let directory = match self.directory(partition) {
+            Ok(directory) => directory,
+            Err(missing) => return Some(Err(missing)),
+        };
+        Some(Ok(OpenJob {
             key: PartitionKey {
                 topic_id: change.topic,
                 partition: change.index,
@@ -207,16 +244,57 @@ impl Hosting {
             settings,
             shutdown: Shutdown::Clean,
             log_start_offset: 0,
+        }))
+    }
+
+    /// The directory that the metadata names for this node's replica, or the first where it names none.
+    /// One that is not there may come back with the partition's records: no other takes its place.
+    fn directory(&self, partition: &Partition) -> Result<&LogDirectory, StorageError> {
+        let assigned = partition
+            .directory_of(self.shard.config.node_id)
+            .unwrap_or(directory::UNASSIGNED);
+        let open = assigned == directory::UNASSIGNED || assigned == directory::MIGRATING;
+        let mut online = self.directories();
+        let found = online.find(|directory| open || directory.id == assigned);
+        found.ok_or_else(|| StorageError::Offline {
+            path: PathBuf::from(format!("the log directory with the id {assigned}")),
+            reason: "it failed, or `log.dirs` does not name it".to_owned(),
         })
     }
 
-    /// The directory that the metadata names, or the first where it names none of ours.
-    fn directory(&self, assigned: Option<Uuid>) -> Option<&LogDirectory> {
-        let named = self
-            .directories
-            .iter()
-            .find(|directory| Some(directory.id) == assigned);
-        named.or_else(|| self.directories.first())
+    /// Tells the metadata in which directories partitions really lie, where it does not know: they come
+    /// from a broker without directory ids, or were moved while none ran.
+    pub async fn assign_directories(&self, controller: &Rc<Controller>) {
+        let asked = self.shard.cores().map(|core| {
+            self.shard
+                .mesh()
+                .call(core, TaskClass::Background, |shard: &Rc<Shard>| {
+                    std::future::ready(hosted::where_they_lie(shard))
+                })
+        });
+        let image = self.shard.image();
+        let node = self.shard.config.node_id;
+        let elsewhere = |(key, path): (PartitionKey, PathBuf)| {
+            let lies = self.online(&path)?;
+            let partition = image.partition(key.topic_id, key.partition)?;
+            let said = partition.directory_of(node)?;
+            (said != lies).then_some((key.topic_id, key.partition, lies))
+        };
+        let found = join_all(asked).await.into_iter().flatten();
+        let assignments: Vec<_> = found.filter_map(elsewhere).collect();
+        if assignments.is_empty() {
+            return;
+        }
+        info!(
+            partitions = assignments.len(),
+            "telling the metadata in which directories partitions lie"
+        );
+        if let Err(problem) = controller
+            .submit(Command::AssignDirectories(assignments))
+            .await
+        {
+            warn!(%problem, "the metadata does not know in which directories some partitions lie");
+        }
     }
 
     fn settings_of(&self, image: &Image, topic: &str) -> PartitionSettings {
@@ -283,8 +361,15 @@ async fn prepare(shard: Rc<Shard>, work: CoreWork) {
             partition.lead(leader_epoch);
         }
     }
+    set_offline(&shard, work.offline);
     hosted::delete_all(shard.clone(), work.delete).await;
     hosted::open_all(shard, work.open).await;
+}
+
+fn set_offline(shard: &Shard, partitions: Vec<(PartitionKey, StorageError)>) {
+    for (key, missing) in partitions {
+        shard.replicas.set_offline(key, missing);
+    }
 }
 
 /// The configuration of a topic: its own settings over the broker's.

@@ -4,6 +4,7 @@
 mod boot;
 mod checkpoints;
 mod disk_space;
+mod disks;
 mod hosted;
 mod hosting;
 mod inventory;
@@ -59,6 +60,9 @@ pub enum ServeError {
     /// A log directory that cannot be read.
     #[error(transparent)]
     Storage(#[from] StorageError),
+    /// Disks that failed while the broker ran, and without which it cannot go on.
+    #[error("{0}")]
+    Disks(String),
     /// The metadata log.
     #[error("the metadata log: {0}")]
     Controller(#[from] ControllerError),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use shards::TaskClass;
-use storage::disk;
+use storage::{StorageError, disk};
 use tracing::{info, warn};
 
 use super::boot::Running;
@@ -37,10 +37,26 @@ pub async fn run(shard: &Rc<Shard>, running: Running) {
             })
     });
     let logs: Vec<ClosedLog> = join_all(closed).await.into_iter().flatten().collect();
+    let failed = shard.cores().map(|core| {
+        shard
+            .mesh()
+            .call(core, TaskClass::Background, |shard: &Rc<Shard>| {
+                std::future::ready(shard.replicas.offline())
+            })
+    });
+    let failed: Vec<StorageError> = join_all(failed).await.into_iter().flatten().collect();
     let metadata_closed = close_metadata(&running).await;
     checkpoints::write(&shard.core, &checkpoints::by_directory(&logs)).await;
     running.hosting.save_placement().await;
-    mark_clean(shard, &running, &logs, metadata_closed).await;
+    let mut unclean: BTreeSet<PathBuf> = logs
+        .iter()
+        .filter(|log| !log.clean)
+        .map(|log| log.log_directory.clone())
+        .collect();
+    if !metadata_closed {
+        unclean.insert(shard.config.storage.metadata_log_dir.clone());
+    }
+    mark_clean(shard, &running, &unclean, &failed).await;
     info!(partitions = logs.len(), "stopped");
 }
 
@@ -73,23 +89,18 @@ async fn drain(shard: Rc<Shard>) {
     }
 }
 
+/// Marks the directories in which everything was closed cleanly. What could not even be opened (`failed`)
+/// is to be recovered by the next start.
 async fn mark_clean(
     shard: &Rc<Shard>,
     running: &Running,
-    logs: &[ClosedLog],
-    metadata_closed: bool,
+    unclean: &BTreeSet<PathBuf>,
+    failed: &[StorageError],
 ) {
-    let mut unclean: BTreeSet<PathBuf> = logs
-        .iter()
-        .filter(|log| !log.clean)
-        .map(|log| log.log_directory.clone())
-        .collect();
-    if !metadata_closed {
-        unclean.insert(shard.config.storage.metadata_log_dir.clone());
-    }
     let epoch = running.controller.broker_epoch();
     for directory in running.hosting.directories() {
-        if unclean.contains(&directory.path) {
+        let holds = |failure: &StorageError| failure.path().starts_with(&directory.path);
+        if unclean.contains(&directory.path) || failed.iter().any(holds) {
             continue;
         }
         let marked = disk::write_clean_marker(&shard.core, &directory.path, epoch).await;

@@ -3,6 +3,7 @@
 
 mod connections;
 mod controlling;
+mod disk_failures;
 mod groups;
 mod stopping;
 mod view;
@@ -26,6 +27,7 @@ use crate::replication::{FetchSessionCache, Replicas};
 
 pub use connections::{Caller, Connections, Door};
 pub use controlling::{ask_controller, auto_create, next_producer_id};
+pub use disk_failures::DiskFailures;
 pub use stopping::Stopping;
 pub use view::ClusterView;
 
@@ -131,6 +133,8 @@ pub struct Shard {
     pub stopping: Stopping,
     /// Set when everything has stopped: the core may end.
     pub released: Stopping,
+    /// Disks that failed, on core 0.
+    pub disk_failures: DiskFailures,
     /// Counters.
     pub metrics: ShardMetrics,
     /// Fetches of this core's connections that wait for records.
@@ -182,6 +186,7 @@ impl Shard {
             door: Door::new(usize::from(cores)),
             stopping: Stopping::default(),
             released: Stopping::default(),
+            disk_failures: DiskFailures::default(),
             metrics: ShardMetrics::default(),
             parked_fetches: Cell::new(0),
             view: RefCell::new(parts.view),
@@ -195,6 +200,7 @@ impl Shard {
     /// Opens the shard to calls of other cores.
     pub fn connect(self: &Rc<Self>, mesh: Mesh<Shard>) {
         if self.mesh.set(mesh.clone()).is_ok() {
+            self.watch_disks();
             mesh.serve(self.clone());
         }
     }

@@ -37,6 +37,8 @@ impl Checkpoint {
     }
 }
 
+const PROBE_FILE: &str = ".ringmain-probe";
+const PROBE_BYTES: usize = 4096;
 const CLEAN_MARKER: &str = ".kafka_cleanshutdown";
 const LOCK_FILE: &str = ".lock";
 const CHECKPOINT_BYTES_MAX: usize = 256 << 20;
@@ -198,6 +200,23 @@ pub async fn remove_deleted(core: &Core, directory: &Path) -> Result<(), Storage
             Err(StorageError::io("remove", directory, error))
         }
         _ => Ok(()),
+    }
+}
+
+/// Asks a log directory whether it still works, by a small durable write. A full one does.
+///
+/// # Errors
+/// I/O errors: whoever keeps logs there should take them all out of service.
+pub async fn probe(core: &Core, log_directory: &Path) -> Result<(), StorageError> {
+    let path = log_directory.join(PROBE_FILE);
+    let written = dir::write_file_atomic(core, &path, Bytes::from(vec![0; PROBE_BYTES])).await;
+    let removed = match written {
+        Ok(()) => dir::remove_file(core, &path).await,
+        Err(error) => Err(error),
+    };
+    match removed.map_err(|error| StorageError::io("write", &path, error)) {
+        Err(StorageError::Full { .. }) => Ok(()),
+        result => result,
     }
 }
 

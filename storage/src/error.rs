@@ -48,6 +48,17 @@ impl StorageError {
         }
     }
 
+    /// The file or directory that it is about.
+    pub fn path(&self) -> &Path {
+        match self {
+            StorageError::Corrupt { file: path, .. }
+            | StorageError::Full { path }
+            | StorageError::Io { path, .. }
+            | StorageError::Offline { path, .. }
+            | StorageError::Busy { path } => path,
+        }
+    }
+
     /// True where the file or directory asked for does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(self, StorageError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)

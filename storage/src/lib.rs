@@ -31,4 +31,4 @@ pub use metrics::Counters;
 pub use names::{DirectoryKind, TopicPartition};
 pub use producer::AppendOrigin;
 pub use segment::index;
-pub use storage::{Storage, StorageOptions};
+pub use storage::{LogFailure, Storage, StorageOptions};

@@ -3,8 +3,10 @@
 use crate::cache::{BatchCache, FileCache, IndexCache};
 use crate::log::LogInner;
 use crate::metrics::Counters;
+use crate::names::TopicPartition;
 use shards::{Core, TaskClass};
 use std::cell::{Cell, RefCell};
+use std::path::PathBuf;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
@@ -38,6 +40,17 @@ impl Default for StorageOptions {
     }
 }
 
+/// A log that its disk failed: it is offline from now on.
+#[derive(Debug, Clone)]
+pub struct LogFailure {
+    pub partition: TopicPartition,
+    /// The directory that holds the log's own.
+    pub log_directory: PathBuf,
+    pub reason: String,
+}
+
+type FailureWatch = Rc<dyn Fn(LogFailure)>;
+
 /// The storage of one core. Clones are handles to the same.
 #[derive(Clone)]
 pub struct Storage(pub(crate) Rc<StorageInner>);
@@ -56,6 +69,7 @@ pub(crate) struct StorageInner {
     logs: RefCell<Vec<Weak<LogInner>>>,
     expiring: Cell<bool>,
     next_log_id: Cell<u64>,
+    failure_watch: RefCell<Option<FailureWatch>>,
 }
 
 const HOUSEKEEPING_INTERVAL: Duration = Duration::from_secs(1);
@@ -73,6 +87,7 @@ impl Storage {
             logs: RefCell::new(Vec::new()),
             expiring: Cell::new(false),
             next_log_id: Cell::new(0),
+            failure_watch: RefCell::default(),
             core,
             options,
         }))
@@ -90,6 +105,18 @@ impl Storage {
         counters.open_read_files = self.0.files.borrow().len() as u64;
         counters.busy_logs = self.0.busy.borrow().len() as u64;
         counters
+    }
+
+    /// Who is told of every log that goes offline because of an I/O error or of damage.
+    pub fn watch_failures(&self, watch: impl Fn(LogFailure) + 'static) {
+        *self.0.failure_watch.borrow_mut() = Some(Rc::new(watch));
+    }
+
+    pub(crate) fn tell_failure(&self, failure: LogFailure) {
+        let watch = self.0.failure_watch.borrow().clone();
+        if let Some(watch) = watch {
+            watch(failure);
+        }
     }
 
     pub(crate) fn count(&self, f: impl FnOnce(&mut Counters)) {

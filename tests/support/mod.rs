@@ -9,6 +9,7 @@ pub mod broker;
 pub mod clock;
 pub mod corpus;
 pub mod driver;
+pub mod mount;
 pub mod port;
 pub mod process;
 pub mod random;

@@ -563,8 +563,31 @@ fn a_failed_directory_takes_only_its_partitions_along() {
             .iter()
             .all(|(_, it)| it.directories[0] == DIRECTORIES[1])
     );
-    // The next start finds the directory again.
+    // One of them was carried over to the other disk, the rest come back with theirs.
+    let lost = created_in(&world, "t", DIRECTORIES[0]);
+    let id = world.image().topic_by_name("t").unwrap().id;
+    world.run(Command::AssignDirectories(vec![(
+        id,
+        lost[0],
+        DIRECTORIES[1],
+    )]));
+    let t = world.image().topic_by_name("t").unwrap();
+    let carried = t.partitions.get(lost[0]).unwrap();
+    assert_eq!(
+        (carried.leader, carried.directories[0]),
+        (1, DIRECTORIES[1])
+    );
+    assert_eq!(t.partitions.get(lost[1]).unwrap().leader, -1);
     world.restart();
     let t = world.image().topic_by_name("t").unwrap();
     assert!(t.partitions.iter().all(|(_, it)| it.leader == 1));
+}
+
+/// The partitions of a topic that lie in a directory.
+fn created_in(world: &World, topic: &str, directory: Uuid) -> Vec<i32> {
+    let topic = world.image().topic_by_name(topic).unwrap();
+    let lies = topic.partitions.iter();
+    lies.filter(|(_, it)| it.directories[0] == directory)
+        .map(|(index, _)| index)
+        .collect()
 }

@@ -60,8 +60,7 @@ impl LogInner {
                     | StorageError::Offline { .. }
             )
         {
-            self.storage.count(|counters| counters.io_failures += 1);
-            self.go_offline(&error.to_string());
+            self.disk_failed(error);
         }
         result
     }

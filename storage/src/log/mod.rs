@@ -123,6 +123,14 @@ impl Log {
         }
     }
 
+    /// Whether the log is in service.
+    ///
+    /// # Errors
+    /// `Offline`, with the reason.
+    pub fn check_online(&self) -> Result<(), StorageError> {
+        self.0.check_open()
+    }
+
     /// Takes the log offline: its disk failed elsewhere. Appends under way fail, files are closed.
     pub fn take_offline(&self, reason: &str) {
         self.0.go_offline(reason);

@@ -9,9 +9,11 @@ use crate::segment::index::ActiveIndex;
 use crate::segment::roll::SegmentPlan;
 use crate::segment::writer::{self, WriteBuffer};
 use crate::segment::{Active, BLOCK, Sealed, block_start, segment_path};
+use crate::storage::LogFailure;
 use bytes::Bytes;
 use shards::TaskClass;
 use shards::io::{Durability, File, OpenOptions, dir};
+use std::path::Path;
 use std::rc::Rc;
 
 /// Batches gather up to this much for one write; a single larger batch goes alone.
@@ -482,27 +484,44 @@ impl LogInner {
     /// A write, or what belongs to it, failed.
     async fn fail(self: &Rc<Self>, error: StorageError) {
         if !matches!(error, StorageError::Full { .. }) {
-            self.storage.count(|counters| counters.io_failures += 1);
-            self.go_offline(&error.to_string());
+            self.disk_failed(&error);
             return;
         }
         self.storage.count(|counters| counters.full_failures += 1);
         let failed = self.state.borrow_mut().roll_back();
         // What the failed write left behind the end must not be taken for batches by a later recovery.
         if let Err(error) = self.cut_to_size().await {
-            self.go_offline(&error.to_string());
+            self.disk_failed(&error);
         }
         failed
             .into_iter()
             .for_each(|completion| completion.complete(Err(error.clone())));
     }
 
-    /// No more appends: those under way fail. Reads fail too, as Kafka's do for a failed directory.
-    pub fn go_offline(&self, reason: &str) {
+    /// An I/O error that is no want of space: the log is offline, and whoever watches the disks learns of it.
+    pub fn disk_failed(&self, error: &StorageError) {
+        self.storage.count(|counters| counters.io_failures += 1);
+        let reason = error.to_string();
+        if self.go_offline(&reason) {
+            let directory = self.state.borrow().directory.to_path_buf();
+            self.storage.tell_failure(LogFailure {
+                partition: self.partition.clone(),
+                log_directory: directory
+                    .parent()
+                    .map(Path::to_path_buf)
+                    .unwrap_or_default(),
+                reason,
+            });
+        }
+    }
+
+    /// No more appends: those under way fail. Reads fail too, as Kafka's do for a failed directory. False where the log
+    /// was offline already.
+    pub fn go_offline(&self, reason: &str) -> bool {
         let (failed, error, dropped) = {
             let mut state = self.state.borrow_mut();
             if !matches!(state.status, Status::Open) {
-                return;
+                return false;
             }
             state.status = Status::Offline {
                 reason: reason.into(),
@@ -529,6 +548,7 @@ impl LogInner {
             .into_iter()
             .for_each(|completion| completion.complete(Err(error.clone())));
         self.progress.notify_all();
+        true
     }
 }
 
