@@ -9,10 +9,11 @@ use super::{AppendFailure, OffsetsFailure, ReadFailure};
 /// Failures of the disk.
 pub fn storage_code(error: &StorageError) -> ErrorCode {
     match error {
-        StorageError::Corrupt { .. }
-        | StorageError::Full { .. }
-        | StorageError::Io { .. }
-        | StorageError::Offline { .. } => ErrorCode::KafkaStorageError,
+        // One batch is damaged; the partition goes on.
+        StorageError::Corrupt { .. } => ErrorCode::CorruptMessage,
+        StorageError::Full { .. } | StorageError::Io { .. } | StorageError::Offline { .. } => {
+            ErrorCode::KafkaStorageError
+        }
         StorageError::Busy { .. } => ErrorCode::NotLeaderOrFollower,
     }
 }

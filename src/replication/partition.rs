@@ -1,10 +1,13 @@
 //! One partition on the core that owns it.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use protocol::{Str, Uuid};
-use storage::Log;
+use storage::{Log, StorageError};
+use tracing::error;
 
 use super::settings::PartitionSettings;
 use super::waiters::WaitList;
@@ -32,7 +35,12 @@ pub struct Partition {
     pub waiters: WaitList,
     replica_count: Cell<u32>,
     deleted: Cell<bool>,
+    /// Damaged places that readers came upon and that were told.
+    damages_told: RefCell<BTreeSet<(PathBuf, u64)>>,
 }
+
+/// So many damaged places of a partition are told; a reader that asks again and again fills no log.
+const DAMAGES_TOLD_MAX: usize = 32;
 
 /// What a request's leader epoch says about the client's view (KIP-320).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +71,7 @@ impl Partition {
             waiters: WaitList::default(),
             replica_count: Cell::new(1),
             deleted: Cell::new(false),
+            damages_told: RefCell::default(),
         }
     }
 
@@ -127,6 +136,20 @@ impl Partition {
             epoch if epoch < self.leader_epoch() => LeaderCheck::Fenced,
             epoch if epoch > self.leader_epoch() => LeaderCheck::Unknown,
             _ => LeaderCheck::Current,
+        }
+    }
+
+    /// Tells of a damaged batch that a reader came upon, once.
+    pub fn tell_damage(&self, failure: &StorageError) {
+        let StorageError::Corrupt { file, at, .. } = failure else {
+            return;
+        };
+        let mut told = self.damages_told.borrow_mut();
+        if told.len() < DAMAGES_TOLD_MAX && told.insert((file.clone(), *at)) {
+            error!(
+                partition = %self.log.partition(), %failure,
+                "a damaged batch cannot be served; those before and behind it can"
+            );
         }
     }
 

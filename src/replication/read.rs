@@ -215,7 +215,7 @@ async fn read_one(
         .log
         .read(request.offset, read_limits)
         .await
-        .map_err(failure)?;
+        .map_err(|error| failure(partition, error))?;
     fetched.records = FetchedRecords::Slices {
         bytes: result.bytes as usize,
         parts: result.pieces.into_iter().map(part).collect(),
@@ -223,10 +223,13 @@ async fn read_one(
     Ok(fetched)
 }
 
-fn failure(error: ReadError) -> ReadFailure {
+fn failure(partition: &Partition, error: ReadError) -> ReadFailure {
     match error {
         ReadError::OutOfRange { .. } => ReadFailure::OutOfRange,
-        ReadError::Storage(error) => ReadFailure::Storage(error),
+        ReadError::Storage(error) => {
+            partition.tell_damage(&error);
+            ReadFailure::Storage(error)
+        }
     }
 }
 

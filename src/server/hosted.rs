@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use protocol::Str;
-use storage::{Log, OpenOptions, RecoveryReport, Shutdown, TopicPartition};
+use storage::{Log, OpenOptions, RecoveryReport, Shutdown, StorageError, TopicPartition};
 use tracing::{error, info, warn};
 
 use crate::metadata::OFFSETS_TOPIC;
@@ -72,7 +72,11 @@ async fn open(shard: &Rc<Shard>, job: OpenJob) -> bool {
         Ok(opened) => opened,
         Err(failure) => {
             error!(partition = %name, %failure, "a partition is offline");
-            shard.replicas.set_offline(job.key, failure);
+            let offline = StorageError::Offline {
+                path: job.log_directory.join(name.directory_name()),
+                reason: failure.to_string(),
+            };
+            shard.replicas.set_offline(job.key, offline);
             return false;
         }
     };
@@ -94,15 +98,24 @@ async fn open(shard: &Rc<Shard>, job: OpenJob) -> bool {
     true
 }
 
-fn tell(name: &TopicPartition, report: &RecoveryReport) {
-    for cut in &report.truncations {
-        if cut.only_zeros {
-            continue;
-        }
+/// What recovery did to a partition, where a person wants to know.
+pub fn tell(name: &TopicPartition, report: &RecoveryReport) {
+    for cut in report.truncations.iter().filter(|cut| !cut.only_zeros) {
         warn!(
             partition = %name, file = %cut.file.display(), at = cut.at, bytes = cut.bytes,
             why = %cut.why, "cut the end of a segment that was not written whole"
         );
+    }
+    for damage in &report.damages {
+        error!(
+            partition = %name, file = %damage.file.display(), at = damage.from,
+            bytes = damage.to - damage.from, offset = damage.first_offset,
+            next_offset = damage.next_offset, why = %damage.why,
+            "a segment is damaged: the records at these offsets cannot be read; all others are kept"
+        );
+    }
+    for repaired in &report.repaired {
+        warn!(partition = %name, what = %repaired, "made a damaged file anew from the log");
     }
     if report.rebuilt_indexes > 0 && !report.created {
         info!(partition = %name, indexes = report.rebuilt_indexes, "rebuilt missing or wrong indexes");

@@ -12,6 +12,7 @@ use storage::{
     TopicPartition,
 };
 
+use super::hosted;
 use super::inventory::LogDirectory;
 use crate::config::BrokerConfig;
 use crate::controller::{LogFuture, MetadataLog, MetadataLogError, StoredFile};
@@ -60,12 +61,7 @@ impl MetadataLogFile {
             log_start_offset: 0,
         };
         let (log, report) = Log::open(storage, directory, options).await?;
-        for cut in report.truncations.iter().filter(|cut| !cut.only_zeros) {
-            tracing::warn!(
-                file = %cut.file.display(), at = cut.at, bytes = cut.bytes, why = %cut.why,
-                "cut the end of the metadata log that was not written whole"
-            );
-        }
+        hosted::tell(log.partition(), &report);
         Ok(MetadataLogFile {
             storage: storage.clone(),
             log,

@@ -13,6 +13,8 @@ pub const PREFIX: usize = 17;
 const SMALLEST_V0: usize = 14;
 const SMALLEST_V1: usize = 22;
 const NO_TIMESTAMP: i64 = -1;
+/// The byte that names the format, in all of them.
+pub const MAGIC_AT: usize = 16;
 const CRC_AT: usize = 17;
 const ATTRIBUTES_AT: usize = 21;
 const MAX_TIMESTAMP_AT: usize = 35;

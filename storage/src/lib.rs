@@ -24,8 +24,8 @@ pub use config::{LogConfig, TimestampType};
 pub use epochs::{EpochEntry, LeaderEpochs};
 pub use error::{AppendError, ProducerError, ReadError, StorageError};
 pub use log::{
-    AppendTicket, Log, OpenOptions, Piece, ReadLimits, ReadResult, RecoveryReport, Shutdown,
-    TimestampOffset, Truncation, WriteOutcome,
+    AppendTicket, Damage, Log, OpenOptions, Piece, ReadLimits, ReadResult, RecoveryReport,
+    Shutdown, TimestampOffset, Truncation, WriteOutcome,
 };
 pub use metrics::Counters;
 pub use names::{DirectoryKind, TopicPartition};

@@ -11,7 +11,7 @@ mod support;
 
 use protocol::records::Compression;
 use std::path::{Path, PathBuf};
-use storage::{AppendOrigin, Log, LogConfig, Shutdown};
+use storage::{AppendOrigin, Damage, Log, LogConfig, ReadError, Shutdown, StorageError};
 use support::*;
 
 const UNCLEAN: Shutdown = Shutdown::Unclean { recovery_point: 0 };
@@ -124,42 +124,194 @@ fn a_tail_cut_anywhere_loses_only_what_is_torn() {
     });
 }
 
+/// Flips bits of one byte of a file.
+fn flip(file: &Path, at: u64) {
+    let mut bytes = std::fs::read(file).unwrap();
+    bytes[at as usize] ^= 0x80;
+    std::fs::write(file, &bytes).unwrap();
+}
+
+/// Every offset below the end is read, but those that are damaged: they are `Corrupt`, in the right place.
+async fn readable_but(log: &Log, damages: &[Damage]) {
+    let mut offset = 0;
+    while offset < log.log_end_offset() {
+        let damage = damages
+            .iter()
+            .find(|it| (it.first_offset..it.next_offset).contains(&offset));
+        match (log.read(offset, ALL).await, damage) {
+            (Ok(found), None) => {
+                assert_eq!(found.first_offset, offset);
+                let until = damages
+                    .iter()
+                    .map(|it| it.first_offset)
+                    .find(|first| *first > offset);
+                assert!(found.next_offset <= until.unwrap_or(i64::MAX));
+                offset += 1;
+            }
+            (Err(ReadError::Storage(StorageError::Corrupt { file, at, .. })), Some(damage)) => {
+                assert_eq!((file, at), (damage.file.clone(), damage.from));
+                offset += 1;
+            }
+            (Ok(found), Some(_)) => panic!("offset {offset}: {} bytes", found.bytes),
+            (Err(error), _) => panic!("offset {offset}: {error}"),
+        }
+    }
+}
+
 #[test]
-fn a_garbled_byte_ends_the_log_there_and_says_so() {
+fn a_garbled_batch_in_the_middle_takes_no_other_with_it() {
     let directory = TempDir::new("garble");
     let path = directory.path();
     on_core(move |core| async move {
         let (starts, base) = make_log(&core, &path.join("whole"), &config()).await;
         let whole = path.join("whole/topic-0");
         let length = std::fs::metadata(log_file(&whole, base)).unwrap().len();
+        let last = starts.len() - 1;
         for (at, start) in starts.iter().enumerate() {
             // Leader epoch (12..16) lies outside the checksum: Kafka would not notice either.
             for byte in [0, 7, 8, 11, 16, 17, 21, 23, 40, 57, 61, 100] {
+                let what = format!("batch {at}, byte {byte}");
                 let root = path.join("garbled");
                 copy(&whole, &root.join("topic-0"));
                 let file = log_file(&root.join("topic-0"), base);
-                let mut bytes = std::fs::read(&file).unwrap();
-                bytes[*start as usize + byte] ^= 0x80;
-                std::fs::write(&file, &bytes).unwrap();
+                flip(&file, start + byte);
                 let storage = storage(&core);
                 let (log, report) = open(&storage, &root, config(), UNCLEAN).await;
-                // A garbled base offset may jump ahead within what a segment can hold; it is not under the checksum.
-                if byte == 7 && log.log_end_offset() > base + at as i64 {
+                if at == last && byte == 7 {
+                    // An offset may jump ahead, and it is not under the checksum: nothing behind it tells.
                     continue;
                 }
-                assert_eq!(
-                    log.log_end_offset(),
-                    base + at as i64,
-                    "batch {at}, byte {byte}"
-                );
-                assert_eq!(report.truncations.len(), 1);
-                assert_eq!(report.truncations[0].file, file);
-                assert_eq!(report.truncations[0].at, *start);
-                assert_eq!(report.truncations[0].bytes, length - start);
-                assert!(!report.truncations[0].only_zeros);
+                if at == last {
+                    // Nothing follows: it may have been torn while it was written.
+                    assert_eq!(log.log_end_offset(), base + at as i64, "{what}");
+                    assert_eq!(report.truncations.len(), 1, "{what}");
+                    let cut = &report.truncations[0];
+                    assert_eq!((&cut.file, cut.at), (&file, *start), "{what}");
+                    assert_eq!((cut.bytes, cut.only_zeros), (length - start, false));
+                    assert_eq!(report.damages, [], "{what}");
+                } else {
+                    assert_eq!(log.log_end_offset(), 30, "{what}");
+                    assert_eq!(report.truncations, [], "{what}");
+                    assert_eq!(report.damages.len(), 1, "{what}");
+                    let damage = &report.damages[0];
+                    assert_eq!(damage.file, file, "{what}");
+                    assert_eq!((damage.from, damage.to), (*start, starts[at + 1]), "{what}");
+                    let offset = base + at as i64;
+                    let offsets = (damage.first_offset, damage.next_offset);
+                    assert_eq!(offsets, (offset, offset + 1), "{what}");
+                    readable_but(&log, &report.damages).await;
+                }
                 goes_on(&core, &log).await;
             }
         }
+    });
+}
+
+#[test]
+fn a_write_that_was_lost_ends_the_log() {
+    let directory = TempDir::new("lost");
+    let path = directory.path();
+    on_core(move |core| async move {
+        let (_, base) = make_log(&core, &path.join("whole"), &config()).await;
+        for segment in [0, base] {
+            let root = path.join("lost");
+            copy(&path.join("whole/topic-0"), &root.join("topic-0"));
+            let file = log_file(&root.join("topic-0"), segment);
+            let mut bytes = std::fs::read(&file).unwrap();
+            bytes[512..1024].fill(0);
+            std::fs::write(&file, &bytes).unwrap();
+            let storage = storage(&core);
+            let (log, report) = open(&storage, &root, config(), UNCLEAN).await;
+            assert_eq!(report.damages, []);
+            assert_eq!(report.truncations.len(), 1);
+            let cut = &report.truncations[0];
+            assert_eq!(cut.file, file);
+            assert!(cut.at <= 512 && !cut.only_zeros);
+            let end = log.log_end_offset();
+            assert!(end >= segment && end < 30);
+            assert_eq!(records_from(&core, &log, 0).await.len() as i64, end);
+            goes_on(&core, &log).await;
+        }
+    });
+}
+
+#[test]
+fn damage_stays_where_it_is_after_a_clean_stop() {
+    let directory = TempDir::new("clean-damage");
+    let path = directory.path();
+    on_core(move |core| async move {
+        let (starts, base) = make_log(&core, &path, &config()).await;
+        let partition = path.join("topic-0");
+        // A header in the first segment, whose indexes and snapshots go too, and one in the active segment.
+        let first = log_file(&partition, 0);
+        flip(&first, 16);
+        for entry in std::fs::read_dir(&partition).unwrap() {
+            let entry = entry.unwrap().path();
+            let name = entry.file_name().unwrap().to_string_lossy().into_owned();
+            if name.ends_with("index") || name.ends_with(".snapshot") {
+                std::fs::remove_file(entry).unwrap();
+            }
+        }
+        flip(&log_file(&partition, base), starts[1] + 8);
+        let storage = storage(&core);
+        for shutdown in [Shutdown::Clean, Shutdown::Unclean { recovery_point: 30 }] {
+            let (log, report) = open(&storage, &path, config(), shutdown).await;
+            assert_eq!(report.truncations, []);
+            assert_eq!(log.log_end_offset(), 30);
+            let of = |file: &Path, from: u64, offset: i64| Damage {
+                file: file.to_path_buf(),
+                from,
+                to: 0,
+                first_offset: offset,
+                next_offset: offset + 1,
+                why: String::new(),
+            };
+            let second = of(&log_file(&partition, base), starts[1], base + 1);
+            readable_but(&log, &[of(&first, 0, 0), second]).await;
+            let late = log.offset_for_timestamp(0).await.unwrap().unwrap();
+            assert_eq!(late.offset, 1, "the first that can be read");
+            goes_on_from(&core, &log, 30).await;
+            log.truncate_to(30).await.unwrap();
+            log.close().await.unwrap();
+        }
+    });
+}
+
+/// Appends go on at the end, with a producer of their own.
+async fn goes_on_from(core: &shards::Core, log: &Log, end: i64) {
+    let ticket = log.append(&[batch(7, b"next")], 9, AppendOrigin::Client);
+    let ticket = ticket.unwrap();
+    assert_eq!(ticket.first_offset, end);
+    ticket.await.unwrap();
+    let found = records_from(core, log, end).await;
+    assert_eq!(found, [(end, 7, b"next".to_vec())]);
+}
+
+#[test]
+fn records_that_look_like_batches_are_not_taken_for_them() {
+    let directory = TempDir::new("nested");
+    let path = directory.path();
+    on_core(move |core| async move {
+        let storage = storage(&core);
+        let (log, _) = open(&storage, &path, LogConfig::default(), Shutdown::Clean).await;
+        let mut starts = Vec::new();
+        for at in 0..3_i64 {
+            // A whole batch, as if at offset 1 or 2, inside a record.
+            let mut inner = batch(5, &[3; 300]).to_vec();
+            inner[..8].copy_from_slice(&(at + 1).to_be_bytes());
+            starts.push(log.size_bytes());
+            let ticket = log.append(&[batch(at, &inner)], 0, AppendOrigin::Client);
+            ticket.unwrap().await.unwrap();
+        }
+        log.close().await.unwrap();
+        drop(log);
+        let file = log_file(&path.join("topic-0"), 0);
+        flip(&file, starts[1] + 40);
+        let (log, report) = open(&storage, &path, LogConfig::default(), UNCLEAN).await;
+        let places: Vec<_> = report.damages.iter().map(|it| (it.from, it.to)).collect();
+        assert_eq!(places, [(starts[1], starts[2])]);
+        readable_but(&log, &report.damages).await;
+        assert_eq!(records_from(&core, &log, 2).await[0].0, 2);
     });
 }
 
@@ -197,41 +349,48 @@ fn zeros_behind_the_end_are_space_not_damage() {
 }
 
 #[test]
-fn damage_in_an_earlier_segment_removes_the_later_ones() {
+fn damage_at_the_end_of_an_earlier_segment_leaves_the_later_ones() {
     let directory = TempDir::new("middle");
     let path = directory.path();
     on_core(move |core| async move {
-        make_log(&core, &path, &config()).await;
-        let file = log_file(&path.join("topic-0"), 0);
-        let mut bytes = std::fs::read(&file).unwrap();
-        let at = bytes.len() - 1;
-        bytes[at] ^= 1;
-        std::fs::write(&file, &bytes).unwrap();
+        make_log(&core, &path.join("whole"), &config()).await;
+        for damage in ["flipped", "cut", "zeros behind", "garbage behind"] {
+            let root = path.join("damaged");
+            copy(&path.join("whole/topic-0"), &root.join("topic-0"));
+            let file = log_file(&root.join("topic-0"), 0);
+            let mut bytes = std::fs::read(&file).unwrap();
+            let length = bytes.len();
+            match damage {
+                "flipped" => bytes[length - 1] ^= 1,
+                "cut" => bytes.truncate(length - 100),
+                "zeros behind" => bytes.resize(length + 10_000, 0),
+                _ => bytes.extend_from_slice(&[0xa5; 700]),
+            }
+            std::fs::write(&file, &bytes).unwrap();
+            let storage = storage(&core);
+            let (log, report) = open(&storage, &root, config(), UNCLEAN).await;
+            assert_eq!(log.log_end_offset(), 30, "{damage}");
+            assert_eq!(log.segment_count(), 3, "{damage}");
+            assert_eq!(report.removed_files, Vec::<String>::new(), "{damage}");
+            if matches!(damage, "flipped" | "cut") {
+                assert_eq!(report.damages.len(), 1, "{damage}");
+                assert_eq!(report.damages[0].file, file);
+                assert_eq!(report.truncations, [], "{damage}");
+            } else {
+                assert_eq!(report.damages, [], "{damage}");
+                assert_eq!(report.truncations.len(), 1, "{damage}");
+                assert_eq!(report.truncations[0].at, length as u64, "{damage}");
+                let now = std::fs::metadata(&file).unwrap().len();
+                assert_eq!(now, length as u64, "{damage}");
+            }
+            readable_but(&log, &report.damages).await;
+            goes_on(&core, &log).await;
+        }
+        // Below the recovery point nothing is looked at.
         let storage = storage(&core);
-        // Above the recovery point nothing is trusted; below, everything.
-        let end = {
-            let trusted = path.join("trusted");
-            copy(&path.join("topic-0"), &trusted.join("topic-0"));
-            let point = Shutdown::Unclean { recovery_point: 30 };
-            let (log, _) = open(&storage, &trusted, config(), point).await;
-            assert_eq!(log.log_end_offset(), 30);
-            log.segment_count()
-        };
-        assert!(end > 2);
-        let (log, report) = open(&storage, &path, config(), UNCLEAN).await;
-        assert_eq!(log.segment_count(), 1);
-        assert!(log.log_end_offset() > 0 && log.log_end_offset() < 30);
-        assert!(
-            report
-                .removed_files
-                .iter()
-                .any(|name| name.ends_with(".log"))
-        );
-        assert_eq!(
-            records_from(&core, &log, 0).await.len() as i64,
-            log.log_end_offset()
-        );
-        goes_on(&core, &log).await;
+        let point = Shutdown::Unclean { recovery_point: 30 };
+        let (log, report) = open(&storage, &path.join("whole"), config(), point).await;
+        assert_eq!((log.log_end_offset(), report.recovered_segments), (30, 1));
     });
 }
 
@@ -254,7 +413,11 @@ fn companions_may_be_missing_or_wrong() {
             records_from(&core, &log, 0).await
         };
         for name in names {
-            for damage in ["gone", "empty", "zeros", "garbled", "short", "long"] {
+            let mut damages = vec!["gone", "empty", "zeros", "garbled", "short", "long"];
+            if name.ends_with(".index") {
+                damages.extend(["backwards", "beyond", "between", "early"]);
+            }
+            for damage in damages {
                 for shutdown in [
                     Shutdown::Clean,
                     UNCLEAN,
@@ -279,6 +442,10 @@ fn companions_may_be_missing_or_wrong() {
                     }
                     // The epochs come from their file or from the batches.
                     assert_eq!(log.end_offset_for(1), (1, 20), "{what}");
+                    // So do the producers, unless a clean stop left no snapshot, as if there never was any.
+                    if !(name.ends_with(".snapshot") && damage == "gone") {
+                        goes_on(&core, &log).await;
+                    }
                 }
             }
         }
@@ -295,6 +462,14 @@ fn harm(path: &Path, damage: &str) {
             .iter_mut()
             .for_each(|byte| *byte = byte.wrapping_mul(31).wrapping_add(7)),
         "short" => bytes.truncate(bytes.len().saturating_sub(3)),
+        "backwards" => {
+            let entries: Vec<_> = bytes.chunks_exact(8).rev().collect();
+            bytes = entries.concat();
+        }
+        "beyond" => bytes.extend_from_slice(&[0, 0, 1, 0, 0x10, 0, 0, 0]),
+        // Between two batches, and at a batch behind the one that the entry names.
+        "between" => bytes.chunks_exact_mut(8).for_each(|entry| entry[7] ^= 1),
+        "early" => bytes.chunks_exact_mut(8).for_each(|entry| entry[3] -= 1),
         _ => bytes.extend_from_slice(&[0; 1_000]),
     }
     std::fs::write(path, bytes).unwrap();

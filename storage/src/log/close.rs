@@ -50,12 +50,13 @@ enum Duty {
 }
 
 impl LogInner {
-    /// An error other than a full disk takes the log offline.
+    /// An error of the disk other than being full takes the log offline. A damaged batch does not: it is one batch.
     pub fn settle<T>(&self, result: Result<T, StorageError>) -> Result<T, StorageError> {
         if let Err(error) = &result
             && !matches!(
                 error,
                 StorageError::Full { .. }
+                    | StorageError::Corrupt { .. }
                     | StorageError::Busy { .. }
                     | StorageError::Offline { .. }
             )

@@ -138,6 +138,28 @@ impl LogInner {
         Ok(raw)
     }
 
+    /// Builds the indexes of a segment anew, because one does not point where it should. That of a segment which is
+    /// being written stays as it is: readers look past it.
+    pub async fn mend_index(&self, base_offset: i64, size: u32) -> Result<(), StorageError> {
+        let (directory, interval) = {
+            let state = self.state.borrow();
+            if state.active.plan.base_offset == base_offset && state.active.index.is_some() {
+                return Ok(());
+            }
+            (state.directory.clone(), state.config.index_interval_bytes)
+        };
+        let core = self.storage.core();
+        self.storage.count(|counters| counters.rebuilt_indexes += 1);
+        let (index, _) = rebuild(core, &directory, base_offset, size, interval).await?;
+        write_index_files(core, &directory, &index).await?;
+        self.storage
+            .0
+            .indexes
+            .borrow_mut()
+            .remove_segment(self.id, base_offset);
+        Ok(())
+    }
+
     /// Appends the last time entry, as Kafka does when a segment becomes inactive or closes.
     pub fn finish_active_index(&self) {
         let mut guard = self.state.borrow_mut();
@@ -229,7 +251,7 @@ pub(crate) async fn read_index(
     Ok(checked.is_ok().then_some(raw))
 }
 
-/// Builds a segment's indexes from its batch headers, up to `size` or the first thing that is no batch.
+/// Builds a segment's indexes from its batch headers, up to `size`; what is no batch is passed over.
 pub(crate) async fn rebuild(
     core: &Core,
     directory: &Path,
@@ -254,11 +276,7 @@ pub(crate) async fn rebuild(
     let mut index = ActiveIndex::new(base_offset);
     let mut cursor = IndexCursor::new(base_offset);
     let mut pace = super::recovery::Pace::default();
-    while let Some(placed) = walk
-        .next()
-        .await
-        .map_err(|error| error.into_storage(&path))?
-    {
+    while let Some(placed) = walk.next_good(&path).await? {
         index.push(cursor.advance(&placed.header, placed.position, interval_bytes));
         pace.step(core).await;
     }

@@ -5,6 +5,7 @@
 
 mod append;
 mod close;
+mod damage;
 mod hold;
 mod indexes;
 mod offsets;
@@ -18,6 +19,7 @@ mod truncate;
 mod writing;
 
 pub use append::{AppendTicket, WriteOutcome};
+pub use damage::Damage;
 pub use offsets::TimestampOffset;
 pub(crate) use open::METADATA_FILE;
 pub use open::{OpenOptions, Shutdown};

@@ -188,22 +188,29 @@ impl LogInner {
             protocol::records::BatchError,
         >,
     ) -> Result<Option<TimestampOffset>, StorageError> {
-        let Some(first) = self.locate(base_offset, size, from_offset).await? else {
-            return Ok(None);
-        };
+        let relative = u32::try_from((from_offset - base_offset).max(0)).unwrap_or(u32::MAX);
+        let position = self
+            .with_offset_index(base_offset, size, |entries| {
+                entries.position_before(relative)
+            })
+            .await?;
         let source = LogSource {
             log: self,
             base_offset,
         };
-        let mut walk = Walk::new(&source, first.position, size, LOOKUP_WINDOW);
+        let mut walk = Walk::new(&source, position, size, LOOKUP_WINDOW);
         let mut scratch = Scratch::default();
         loop {
-            let placed = match walk.next().await {
-                Ok(Some(placed)) => placed,
-                Ok(None) => return Ok(None),
-                Err(error) => return Err(error.into_storage(&source.path())),
+            let Some(placed) = walk.next_good(&source.path()).await? else {
+                return Ok(None);
             };
-            if !wanted(&placed) {
+            let header = &placed.header;
+            let damaged = self
+                .state
+                .borrow()
+                .damaged
+                .at(base_offset, header.base_offset);
+            if header.last_offset < from_offset || damaged.is_some() || !wanted(&placed) {
                 continue;
             }
             let bytes = walk.batch_bytes(&placed).await;

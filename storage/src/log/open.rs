@@ -1,6 +1,7 @@
 //! Creating and opening a log.
 
 use super::close::{EPOCHS_FILE, open_new};
+use super::damage::{Damage, DamagedRange, DamagedRanges, is_lost_write};
 use super::indexes::write_index_files;
 use super::recovery::{
     self, RecoveryReport, Scan, ScanJob, Truncation, clean_tail, load_snapshot, note_epoch,
@@ -177,6 +178,7 @@ struct Loaded {
     epochs_dirty: bool,
     producers: ProducerState,
     last_snapshot_offset: i64,
+    damaged: Vec<DamagedRange>,
     dirty: bool,
 }
 
@@ -210,6 +212,7 @@ impl Loaded {
             unflushed_since: None,
             cached: VecDeque::new(),
             truncations: 0,
+            damaged: DamagedRanges::new(self.damaged),
         }
     }
 }
@@ -222,6 +225,7 @@ struct Loader<'a> {
     report: &'a mut RecoveryReport,
     epochs: LeaderEpochs,
     epochs_dirty: bool,
+    damaged: Vec<DamagedRange>,
     changed: bool,
 }
 
@@ -241,11 +245,12 @@ async fn load(
         report,
         epochs,
         epochs_dirty: !epochs_known,
+        damaged: Vec::new(),
         changed: false,
     };
     let (sealed, (active_base, scan)) = loader.find_segments(&mut files).await?;
     let (mut epochs, mut epochs_dirty) = (loader.epochs, loader.epochs_dirty);
-    let mut dirty = loader.changed;
+    let (mut dirty, damaged) = (loader.changed, loader.damaged);
     let end_offset = scan.next_offset;
     let first_base = sealed
         .first()
@@ -288,6 +293,7 @@ async fn load(
         epochs_dirty,
         producers,
         last_snapshot_offset,
+        damaged,
         dirty,
     })
 }
@@ -338,12 +344,14 @@ async fn load_producers(
         let name = file_name(*offset, FileKind::ProducerSnapshot);
         remove(core, directory, &name, report).await?;
     }
+    let repaired = report.repaired.len();
     let found = load_snapshot(core, directory, &files.snapshots, end_offset, report).await?;
+    let unreadable = report.repaired.len() > repaired;
     let clean = options.shutdown == Shutdown::Clean;
     let (from_offset, mut state) = match found {
         Some(found) => found,
         // A clean directory without any snapshot never had a producer id (Kafka assumes so too).
-        None if clean => return Ok((ProducerState::default(), 0)),
+        None if clean && !unreadable => return Ok((ProducerState::default(), 0)),
         None => (0, ProducerState::default()),
     };
     if from_offset < end_offset {
@@ -371,6 +379,7 @@ pub(crate) fn empty_scan(base_offset: i64) -> Scan {
         next_offset: base_offset,
         first_timestamp: None,
         fault: None,
+        damages: Vec::new(),
         files_had: None,
         trusted: 0,
     }
@@ -450,10 +459,12 @@ impl Loader<'_> {
                 found.push((base_offset, empty_scan(base_offset)));
                 continue;
             }
-            let scan = self.recover(base_offset, lengths).await?;
-            let cut = scan.fault.is_some();
+            let holds_bytes = |later: &&i64| files.segments[later].log > 0;
+            let next_base = bases[at + 1..].iter().find(holds_bytes).copied();
+            let scan = self.recover(base_offset, lengths, next_base).await?;
+            let ends = scan.fault.is_some() && next_base != Some(scan.next_offset);
             found.push((base_offset, scan));
-            if cut {
+            if ends {
                 for later in &bases[at + 1..] {
                     self.remove_segment(*later).await?;
                 }
@@ -463,11 +474,13 @@ impl Loader<'_> {
         Ok(found)
     }
 
-    /// Checks a segment batch by batch, cuts it behind the last good one, rewrites its indexes.
+    /// Checks a segment batch by batch, cuts it behind the last good one, rewrites its indexes. `next_base` is that of
+    /// the next segment that holds anything.
     async fn recover(
         &mut self,
         base_offset: i64,
         lengths: FileLengths,
+        next_base: Option<i64>,
     ) -> Result<Scan, StorageError> {
         let path = segment_path(self.directory, base_offset, FileKind::Log);
         // What lies beyond the largest possible segment is cut off with the rest.
@@ -491,6 +504,8 @@ impl Loader<'_> {
         self.epochs_dirty |= noted;
         self.report.recovered_segments += 1;
         self.report.recovered_bytes += u64::from(scan.size - scan.trusted);
+        self.note_damages(&path, &mut scan, length, next_base)
+            .await?;
         if u64::from(scan.size) < lengths.log {
             self.changed = true;
             self.cut(&path, &mut scan, lengths.log).await?;
@@ -508,9 +523,48 @@ impl Loader<'_> {
         Ok(scan)
     }
 
+    /// Takes note of what cannot be read any more. A bad end of a segment is damage, too, where the next one goes on
+    /// behind it.
+    async fn note_damages(
+        &mut self,
+        path: &Path,
+        scan: &mut Scan,
+        length: u32,
+        next_base: Option<i64>,
+    ) -> Result<(), StorageError> {
+        if let (Some(fault), Some(next_offset)) = (&scan.fault, next_base)
+            && next_offset > scan.next_offset
+            && !is_lost_write(self.core, path, fault.at, length).await?
+        {
+            let range = DamagedRange {
+                segment_base: scan.index.base_offset,
+                from: fault.at,
+                to: length,
+                first_offset: scan.next_offset,
+                next_offset,
+            };
+            scan.damages.push((range, fault.why));
+            scan.size = length;
+            scan.next_offset = next_offset;
+            scan.fault = None;
+        }
+        for (range, why) in &scan.damages {
+            self.damaged.push(*range);
+            self.report.damages.push(Damage {
+                file: path.to_path_buf(),
+                from: u64::from(range.from),
+                to: u64::from(range.to),
+                first_offset: range.first_offset,
+                next_offset: range.next_offset,
+                why: (*why).to_owned(),
+            });
+        }
+        Ok(())
+    }
+
     async fn cut(&mut self, path: &Path, scan: &mut Scan, length: u64) -> Result<(), StorageError> {
         let (at, why) = match &scan.fault {
-            Some(fault) => (fault.at, fault.why.clone()),
+            Some(fault) => (fault.at, fault.why.to_owned()),
             None => (scan.size, "beyond the largest segment".to_owned()),
         };
         let zeros = only_zeros(self.core, path, scan.size, length).await?;

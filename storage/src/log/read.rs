@@ -8,7 +8,7 @@ use super::{Log, LogInner};
 use crate::batch::BatchHeader;
 use crate::error::{ReadError, StorageError};
 use crate::names::FileKind;
-use crate::segment::reader::{LOOKUP_WINDOW, Placed, Source, Walk};
+use crate::segment::reader::{LOOKUP_WINDOW, Placed, Source, Walk, WalkError};
 use crate::segment::{block_start, segment_path};
 use bytes::Bytes;
 use shards::io::File;
@@ -70,7 +70,8 @@ impl Log {
     /// Reads from the batch that holds `from_offset`, or the next one where compaction left a hole.
     ///
     /// # Errors
-    /// `OutOfRange` below the start or above the end of the log; I/O errors take the log offline.
+    /// `OutOfRange` below the start or above the end of the log; `Corrupt` where a damaged batch stands; I/O errors take
+    /// the log offline.
     pub async fn read(
         &self,
         from_offset: i64,
@@ -379,9 +380,12 @@ impl LogInner {
         };
         while let Some((base_offset, size)) = segment {
             let before = collector.result.bytes;
-            let first = self
-                .locate(base_offset, size, collector.result.next_offset)
-                .await?;
+            let next_offset = collector.result.next_offset;
+            let first = match self.locate(base_offset, size, next_offset).await {
+                // What stands before a damaged batch is served; the next read begins there.
+                Err(StorageError::Corrupt { .. }) if !collector.is_empty() => break,
+                first => first?,
+            };
             if let Some(first) = first {
                 let end = self
                     .run_end(base_offset, size, first, &mut collector)
@@ -403,6 +407,8 @@ impl LogInner {
     }
 
     /// The first batch of a segment that ends at or behind `offset`.
+    ///
+    /// A damaged place before it is passed; where `offset` itself cannot be read, the answer is `Corrupt`.
     pub async fn locate(
         &self,
         base_offset: i64,
@@ -410,20 +416,89 @@ impl LogInner {
         offset: i64,
     ) -> Result<Option<Placed>, StorageError> {
         let relative = u32::try_from((offset - base_offset).max(0)).unwrap_or(u32::MAX);
-        let from = self
-            .with_offset_index(base_offset, size, |entries| {
-                entries.position_before(relative)
-            })
+        let indexed = self
+            .with_offset_index(base_offset, size, |entries| entries.entry_before(relative))
             .await?;
+        let behind_damage = {
+            let state = self.state.borrow();
+            if let Some(damaged) = state.damaged.at(base_offset, offset) {
+                let why = "damaged since it was written";
+                let path = segment_path(&state.directory, base_offset, FileKind::Log);
+                return Err(StorageError::corrupt(&path, u64::from(damaged.from), why));
+            }
+            state.damaged.behind(base_offset, offset)
+        };
+        let mut from = behind_damage;
+        if let Some((entry, position)) = indexed.filter(|(_, position)| *position > from) {
+            let entry = base_offset + i64::from(entry);
+            if self.is_at(base_offset, size, entry, position).await? {
+                from = position;
+            } else {
+                self.mend_index(base_offset, size).await?;
+            }
+        }
+        self.walk_to(base_offset, size, from, offset).await
+    }
+
+    /// Whether a batch with that offset begins at that position, as an index says.
+    async fn is_at(
+        &self,
+        base_offset: i64,
+        size: u32,
+        offset: i64,
+        position: u32,
+    ) -> Result<bool, StorageError> {
+        let source = LogSource {
+            log: self,
+            base_offset,
+        };
+        match Walk::new(&source, position, size, LOOKUP_WINDOW)
+            .next()
+            .await
+        {
+            // Brokers before 0.10.2 indexed the first offset of a batch, later ones the last.
+            Ok(Some(Placed { header, .. })) => {
+                Ok((header.base_offset..=header.last_offset).contains(&offset))
+            }
+            Ok(None) | Err(WalkError::Bad { .. }) => Ok(false),
+            Err(error) => Err(error.into_storage(&source.path())),
+        }
+    }
+
+    /// The first batch from a position on that ends at or behind `offset`.
+    async fn walk_to(
+        &self,
+        base_offset: i64,
+        size: u32,
+        from: u32,
+        offset: i64,
+    ) -> Result<Option<Placed>, StorageError> {
         let source = LogSource {
             log: self,
             base_offset,
         };
         let mut walk = Walk::new(&source, from, size, LOOKUP_WINDOW);
+        let mut expected = base_offset;
         loop {
             match walk.next().await {
-                Ok(Some(placed)) if placed.header.last_offset < offset => {}
+                Ok(Some(placed)) if placed.header.last_offset < offset => {
+                    expected = placed.header.last_offset + 1;
+                }
                 Ok(found) => return Ok(found),
+                Err(WalkError::Bad { at, why }) => {
+                    let bad = || StorageError::corrupt(&source.path(), u64::from(at), why);
+                    let found = walk.resync(at, expected).await;
+                    let next = found.map_err(|error| error.into_storage(&source.path()))?;
+                    next.ok_or_else(bad)?;
+                    let placed = walk.next().await;
+                    let placed = placed.map_err(|error| error.into_storage(&source.path()))?;
+                    match placed {
+                        Some(placed) if placed.header.base_offset <= offset => {
+                            walk.go_to(placed.position);
+                        }
+                        _ => return Err(bad()),
+                    }
+                }
                 Err(error) => return Err(error.into_storage(&source.path())),
             }
         }
@@ -444,6 +519,7 @@ impl LogInner {
         let limit = start
             .saturating_add(collector.remaining)
             .min(size)
+            .min(self.next_damage(base_offset, start))
             .max(first.end());
         // From the last indexed batch that is certainly within both limits, walk on.
         let relative = u32::try_from((collector.up_to - base_offset).max(0)).unwrap_or(u32::MAX);
@@ -474,11 +550,27 @@ impl LogInner {
                     break last.unwrap_or((placed.position, placed.header.base_offset - 1));
                 }
                 Ok(None) => break last.unwrap_or((start, first.header.base_offset - 1)),
+                // What stands before a damaged place is served; the next read begins there.
+                Err(WalkError::Bad { .. }) => match last {
+                    Some(last) => break last,
+                    None if from > start => {
+                        last = Some((first.end(), first.header.last_offset));
+                        walk.go_to(first.end());
+                    }
+                    None => break (first.end(), first.header.last_offset),
+                },
                 Err(error) => return Err(error.into_storage(&source.path())),
             }
         };
         collector.take(last.0 - start, first.header.base_offset, last.1);
         Ok(last.0)
+    }
+
+    /// Where the next place that recovery found damaged begins.
+    fn next_damage(&self, base_offset: i64, position: u32) -> u32 {
+        let state = self.state.borrow();
+        let next = state.damaged.next_after(base_offset, position);
+        next.unwrap_or(u32::MAX)
     }
 
     /// Cuts `from .. to` of a segment into pieces.

@@ -1,6 +1,7 @@
 //! Finding the end of a log at start: by its tail alone after a clean stop, batch by batch after a crash.
 
 use super::append::end_marker;
+use super::damage::{Damage, DamagedRange, is_lost_write};
 use super::indexes;
 use crate::batch::{self, BatchHeader, PREFIX};
 use crate::epochs::LeaderEpochs;
@@ -38,6 +39,8 @@ pub struct RecoveryReport {
     pub recovered_segments: u64,
     pub recovered_bytes: u64,
     pub truncations: Vec<Truncation>,
+    /// Places in the middle that cannot be read any more; nothing behind them was cut off.
+    pub damages: Vec<Damage>,
     pub rebuilt_indexes: u64,
     pub removed_files: Vec<String>,
     /// Files that could not be read and were made anew: what and why.
@@ -54,6 +57,8 @@ pub(crate) struct Scan {
     pub first_timestamp: Option<i64>,
     /// What ended the scan before the end of the file.
     pub fault: Option<Fault>,
+    /// Damaged places that were passed, each with the reason.
+    pub damages: Vec<(DamagedRange, &'static str)>,
     /// Offset and time index as the files had them, where they were read.
     pub files_had: Option<(Bytes, Bytes)>,
     /// Where the check began.
@@ -62,7 +67,7 @@ pub(crate) struct Scan {
 
 pub(crate) struct Fault {
     pub at: u32,
-    pub why: String,
+    pub why: &'static str,
 }
 
 pub(crate) async fn open_segment(core: &Core, path: &Path) -> Result<File, StorageError> {
@@ -118,6 +123,7 @@ pub(crate) async fn clean_tail(
         next_offset: base_offset,
         first_timestamp: None,
         fault: None,
+        damages: Vec::new(),
         files_had: None,
         trusted: 0,
     };
@@ -208,41 +214,124 @@ pub(crate) async fn scan(
     let (mut scan, from) = start_of_scan(job, &source).await?;
     let mut walk = Walk::new(&source, from, job.length, SCAN_WINDOW);
     let mut pace = Pace::default();
-    let fault = loop {
-        let placed = match walk.next().await {
-            Ok(Some(placed)) => placed,
-            Ok(None) => break None,
-            Err(WalkError::Bad { at, why, .. }) => break Some((at, why)),
-            Err(WalkError::Storage(error)) => return Err(error),
-        };
-        let header = &placed.header;
-        if header.base_offset < scan.next_offset {
-            break Some((placed.position, "offsets go back"));
+    loop {
+        match check_next(&mut walk, &scan).await? {
+            Checked::End => break,
+            Checked::Good(placed) => {
+                let new = scan
+                    .cursor
+                    .advance(&placed.header, placed.position, job.interval_bytes);
+                scan.index.push(new);
+                scan.note(&placed);
+                batch_seen(&placed.header);
+            }
+            Checked::Bad(at, why) => {
+                if !pass_damage(job, &mut walk, &mut scan, (at, why)).await? {
+                    scan.fault = Some(Fault { at, why });
+                    break;
+                }
+            }
         }
-        if header.last_offset - job.base_offset > i64::from(i32::MAX) {
-            break Some((placed.position, "offset too far from the segment's base"));
-        }
-        let bytes = match walk.batch_bytes(&placed).await {
-            Ok(bytes) => bytes,
-            Err(WalkError::Bad { at, why, .. }) => break Some((at, why)),
-            Err(WalkError::Storage(error)) => return Err(error),
-        };
-        if !batch::checksum_holds(&bytes) {
-            break Some((placed.position, "checksum does not match"));
-        }
-        let new = scan
-            .cursor
-            .advance(header, placed.position, job.interval_bytes);
-        scan.index.push(new);
-        scan.note(&placed);
-        batch_seen(header);
         pace.step(job.core).await;
-    };
-    scan.fault = fault.map(|(at, why)| Fault {
-        at,
-        why: why.to_owned(),
-    });
+    }
     Ok(scan)
+}
+
+/// What a scan finds next.
+enum Checked {
+    End,
+    Good(Placed),
+    /// Where, and why it is no whole batch in its place.
+    Bad(u32, &'static str),
+}
+
+async fn check_next<S: Source>(
+    walk: &mut Walk<'_, S>,
+    scan: &Scan,
+) -> Result<Checked, StorageError> {
+    let placed = match walk.next().await {
+        Ok(Some(placed)) => placed,
+        Ok(None) => return Ok(Checked::End),
+        Err(WalkError::Bad { at, why }) => return Ok(Checked::Bad(at, why)),
+        Err(WalkError::Storage(error)) => return Err(error),
+    };
+    let header = &placed.header;
+    if header.base_offset < scan.next_offset {
+        return Ok(Checked::Bad(placed.position, "offsets go back"));
+    }
+    if header.last_offset - scan.index.base_offset > i64::from(i32::MAX) {
+        let why = "offset too far from the segment's base";
+        return Ok(Checked::Bad(placed.position, why));
+    }
+    match walk.batch_bytes(&placed).await {
+        Ok(bytes) if batch::checksum_holds(&bytes) => {
+            let why = "its offset does not fit between its neighbours";
+            Ok(match leaps(walk, scan, &placed).await? {
+                true => Checked::Bad(placed.position, why),
+                false => Checked::Good(placed),
+            })
+        }
+        Ok(_) => Ok(Checked::Bad(placed.position, "checksum does not match")),
+        Err(WalkError::Bad { at, why }) => Ok(Checked::Bad(at, why)),
+        Err(WalkError::Storage(error)) => Err(error),
+    }
+}
+
+/// Whether a batch's offset lies beyond that of the next one. Offsets are not under the checksum, so that a flipped bit
+/// in one would make all that follow seem to go back.
+async fn leaps<S: Source>(
+    walk: &mut Walk<'_, S>,
+    scan: &Scan,
+    placed: &Placed,
+) -> Result<bool, StorageError> {
+    if placed.header.base_offset == scan.next_offset {
+        return Ok(false);
+    }
+    let next = walk.next().await;
+    walk.go_to(placed.end());
+    match next {
+        Ok(Some(next)) => Ok(next.header.base_offset <= placed.header.last_offset
+            && next.header.base_offset > scan.next_offset),
+        Ok(None) | Err(WalkError::Bad { .. }) => Ok(false),
+        Err(WalkError::Storage(error)) => Err(error),
+    }
+}
+
+/// Goes on behind a bad batch where whole ones follow it; false where the log ends here.
+async fn pass_damage<S: Source>(
+    job: &ScanJob<'_>,
+    walk: &mut Walk<'_, S>,
+    scan: &mut Scan,
+    (from, why): (u32, &'static str),
+) -> Result<bool, StorageError> {
+    let found = walk.resync(from, scan.next_offset).await;
+    let path = walk.path();
+    let Some(to) = found.map_err(|error| error.into_storage(&path))? else {
+        return Ok(false);
+    };
+    if is_lost_write(job.core, &path, from, to).await? {
+        return Ok(false);
+    }
+    let next = walk.next().await;
+    let Some(next) = next.map_err(|error| error.into_storage(&path))? else {
+        return Ok(false);
+    };
+    let next_offset = next.header.base_offset;
+    if next.header.last_offset - job.base_offset > i64::from(i32::MAX) {
+        return Ok(false);
+    }
+    let range = DamagedRange {
+        segment_base: job.base_offset,
+        from,
+        to,
+        first_offset: scan.next_offset,
+        next_offset,
+    };
+    scan.damages.push((range, why));
+    scan.size = to;
+    scan.next_offset = next_offset;
+    walk.go_to(to);
+    Ok(true)
 }
 
 /// Where the trusted part ends: at an index entry below the point, or at the start where there is none to trust.
@@ -258,6 +347,7 @@ async fn start_of_scan<S: Source>(
         next_offset: base_offset,
         first_timestamp: None,
         fault: None,
+        damages: Vec::new(),
         files_had: None,
         trusted: 0,
     };
@@ -355,7 +445,8 @@ pub(crate) fn segment_list(sealed: &[Sealed], active: (i64, u32)) -> Vec<(i64, u
         .collect()
 }
 
-/// The newest readable snapshot not above `end_offset`, and its offset. Unreadable ones are noted and removed.
+/// The newest readable snapshot not above `end_offset`, and its offset. Unreadable ones are noted in the report and
+/// removed.
 pub(crate) async fn load_snapshot(
     core: &Core,
     directory: &Path,
@@ -414,11 +505,7 @@ pub(crate) async fn replay_producers(
         };
         let start = replay_start(core, directory, *base_offset, *size, from_offset).await?;
         let mut walk = Walk::new(&source, start, *size, SCAN_WINDOW);
-        while let Some(placed) = walk
-            .next()
-            .await
-            .map_err(|error| error.into_storage(&path))?
-        {
+        while let Some(placed) = walk.next_good(&path).await? {
             let header = placed.header;
             if header.base_offset < from_offset
                 || header.base_offset >= end_offset
@@ -478,7 +565,7 @@ pub(crate) async fn rebuild_epochs(
         };
         let mut walk = Walk::new(&source, 0, *size, SCAN_WINDOW);
         let mut pace = Pace::default();
-        while let Ok(Some(placed)) = walk.next().await {
+        while let Some(placed) = walk.next_good(&path).await? {
             note_epoch(&mut epochs, &placed.header);
             pace.step(core).await;
         }

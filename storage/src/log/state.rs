@@ -1,6 +1,7 @@
 //! What a log knows of itself. One borrow at a time, never over an await.
 
 use super::append::Completion;
+use super::damage::DamagedRanges;
 use crate::config::LogConfig;
 use crate::epochs::LeaderEpochs;
 use crate::error::StorageError;
@@ -95,6 +96,8 @@ pub(crate) struct State {
     pub cached: VecDeque<Cached>,
     /// Counts truncations, so that a reader notices one that happened under it.
     pub truncations: u64,
+    /// Places that recovery found damaged.
+    pub damaged: DamagedRanges,
 }
 
 impl State {

@@ -212,6 +212,7 @@ impl LogInner {
 
 impl super::state::State {
     fn set_end(&mut self, offset: i64) {
+        self.damaged.truncate(offset);
         self.end_offset = offset;
         self.next_offset = offset;
         self.start_offset = self.start_offset.min(offset);
@@ -263,11 +264,7 @@ async fn cut_segment(
     };
     let mut walk = Walk::new(&source, from, size, LOOKUP_WINDOW);
     scan.size = from;
-    while let Some(placed) = walk
-        .next()
-        .await
-        .map_err(|error| error.into_storage(&path))?
-    {
+    while let Some(placed) = walk.next_good(&path).await? {
         if placed.header.last_offset >= offset {
             break;
         }

@@ -40,8 +40,14 @@ impl OffsetEntries<'_> {
 
     /// Position of the last entry whose offset is not above `relative`; 0 where there is none.
     pub fn position_before(&self, relative: u32) -> u32 {
+        self.entry_before(relative)
+            .map_or(0, |(_, position)| position)
+    }
+
+    /// The entry of [`OffsetEntries::position_before`], where there is one.
+    pub fn entry_before(&self, relative: u32) -> Option<(u32, u32)> {
         let after = partition(self.len(), |index| self.entry(index).0 <= relative);
-        after.checked_sub(1).map_or(0, |index| self.entry(index).1)
+        after.checked_sub(1).map(|index| self.entry(index))
     }
 
     /// The largest indexed position not above `position`; 0 where there is none.

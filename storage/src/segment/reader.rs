@@ -1,6 +1,6 @@
 //! Walking a segment from batch header to batch header, reading no more than it must.
 
-use crate::batch::{BatchHeader, HEADER_V2, HeaderFault};
+use crate::batch::{BatchHeader, HEADER_V2, HeaderFault, MAGIC_AT, checksum_holds};
 use crate::error::StorageError;
 use bytes::Bytes;
 use shards::Core;
@@ -81,6 +81,8 @@ pub(crate) struct Walk<'a, S> {
     window_bytes: u32,
     window: Bytes,
     window_at: u32,
+    /// Offset behind the last batch of [`Walk::next_good`].
+    expected: i64,
     /// Bytes fetched so far.
     pub fetched: u64,
 }
@@ -94,6 +96,7 @@ impl<'a, S: Source> Walk<'a, S> {
             window_bytes,
             window: Bytes::new(),
             window_at: position,
+            expected: 0,
             fetched: 0,
         }
     }
@@ -172,6 +175,106 @@ impl<'a, S: Source> Walk<'a, S> {
         self.window = whole.clone();
         self.window_at = placed.position;
         Ok(whole.slice(..size))
+    }
+
+    /// The next batch; what is none is passed over, if whole batches follow. `None` at the end, or where none follow.
+    pub async fn next_good(&mut self, path: &Path) -> Result<Option<Placed>, StorageError> {
+        loop {
+            match self.next().await {
+                Ok(Some(placed)) => {
+                    self.expected = placed.header.last_offset + 1;
+                    return Ok(Some(placed));
+                }
+                Ok(None) => return Ok(None),
+                Err(WalkError::Bad { at, .. }) => {
+                    let found = self.resync(at, self.expected).await;
+                    if found.map_err(|error| error.into_storage(path))?.is_none() {
+                        return Ok(None);
+                    }
+                }
+                Err(error) => return Err(error.into_storage(path)),
+            }
+        }
+    }
+
+    /// Goes on elsewhere.
+    pub fn go_to(&mut self, position: u32) {
+        self.position = position;
+    }
+
+    pub fn path(&self) -> PathBuf {
+        self.source.path()
+    }
+
+    /// Behind what is no batch, or a damaged one, goes on at the next whole batch: v2, its checksum right, its offset
+    /// not below `expected`. Answers where that is, or `None` where there is none up to the end.
+    ///
+    /// Records may hold bytes that look like a batch, so the place behind the damaged batch, by its own header, is tried
+    /// before all others.
+    pub async fn resync(&mut self, at: u32, expected: i64) -> Result<Option<u32>, WalkError> {
+        self.position = at;
+        if let Ok(Some(damaged)) = self.next().await {
+            self.position = damaged.end();
+            if self.is_whole(expected).await? {
+                self.position = damaged.end();
+                return Ok(Some(self.position));
+            }
+        }
+        let mut from = at + 1;
+        while let Some(candidate) = self.next_candidate(from).await? {
+            self.position = candidate;
+            if self.is_whole(expected).await? {
+                self.position = candidate;
+                return Ok(Some(candidate));
+            }
+            from = candidate + 1;
+        }
+        self.position = self.end;
+        Ok(None)
+    }
+
+    /// Whether a whole batch begins at the position.
+    async fn is_whole(&mut self, expected: i64) -> Result<bool, WalkError> {
+        let placed = match self.next().await {
+            Ok(Some(placed)) => placed,
+            Ok(None) | Err(WalkError::Bad { .. }) => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        if placed.header.base_offset < expected {
+            return Ok(false);
+        }
+        match self.batch_bytes(&placed).await {
+            Ok(bytes) => Ok(checksum_holds(&bytes)),
+            Err(WalkError::Bad { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The first position not below `from` whose bytes could be the header of a v2 batch.
+    async fn next_candidate(&mut self, from: u32) -> Result<Option<u32>, WalkError> {
+        let mut from = from;
+        while u64::from(from) + HEADER_V2 as u64 <= u64::from(self.end) {
+            let want = self.window_bytes.min(self.end - from);
+            let bytes = self
+                .source
+                .window(from, want)
+                .await
+                .map_err(WalkError::Storage)?;
+            self.fetched += bytes.len() as u64;
+            if bytes.len() < HEADER_V2 {
+                return Ok(None);
+            }
+            let left = (self.end - from) as usize;
+            let found = bytes.windows(HEADER_V2).enumerate().find(|(skip, head)| {
+                head[MAGIC_AT] == 2
+                    && BatchHeader::parse(head).is_ok_and(|header| header.size <= left - skip)
+            });
+            if let Some((skip, _)) = found {
+                return Ok(Some(from + skip as u32));
+            }
+            from += (bytes.len() - HEADER_V2 + 1) as u32;
+        }
+        Ok(None)
     }
 
     fn bytes_here(&self) -> &[u8] {

@@ -1,0 +1,118 @@
+//! Damage in the middle of a log: bytes that were once whole batches and no longer are, with whole batches behind them.
+//!
+//! Recovery looks for the end of a log, and a torn write is its end. A bad batch that others follow is something else:
+//! what follows was written and acknowledged later, and must stay. So the damaged place stays as it is, is told, and
+//! whoever reads there gets an error; readers before and behind it notice nothing. Only where the place holds zeros as
+//! an unfinished write leaves them (power went, and the disk kept a later write but not this one) the log ends there:
+//! nothing that no flush made durable was promised beyond.
+
+use super::recovery::open_segment;
+use crate::batch::PREFIX;
+use crate::error::StorageError;
+use shards::Core;
+use std::path::{Path, PathBuf};
+
+/// Disks lose whole sectors.
+const SECTOR: u32 = 512;
+
+/// A damaged place, found when the log was opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    pub file: PathBuf,
+    /// First byte of it, and the first byte behind it.
+    pub from: u64,
+    pub to: u64,
+    /// Offsets that cannot be read: the first one, and the one behind the last.
+    pub first_offset: i64,
+    pub next_offset: i64,
+    pub why: String,
+}
+
+/// A damaged place as readers look it up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DamagedRange {
+    pub segment_base: i64,
+    pub from: u32,
+    pub to: u32,
+    pub first_offset: i64,
+    pub next_offset: i64,
+}
+
+impl DamagedRange {
+    pub fn contains(&self, offset: i64) -> bool {
+        (self.first_offset..self.next_offset).contains(&offset)
+    }
+}
+
+/// Damaged places of a log, ascending. Nearly always none.
+#[derive(Debug, Default)]
+pub(crate) struct DamagedRanges(Vec<DamagedRange>);
+
+impl DamagedRanges {
+    pub fn new(ranges: Vec<DamagedRange>) -> DamagedRanges {
+        DamagedRanges(ranges)
+    }
+
+    fn of_segment(&self, base_offset: i64) -> impl Iterator<Item = &DamagedRange> {
+        self.0
+            .iter()
+            .filter(move |range| range.segment_base == base_offset)
+    }
+
+    /// The place in a segment that holds `offset`.
+    pub fn at(&self, base_offset: i64, offset: i64) -> Option<DamagedRange> {
+        let mut ranges = self.of_segment(base_offset);
+        ranges.find(|range| range.contains(offset)).copied()
+    }
+
+    /// Where to begin to look for `offset`: behind the last damaged place before it.
+    pub fn behind(&self, base_offset: i64, offset: i64) -> u32 {
+        let before = self
+            .of_segment(base_offset)
+            .filter(|range| range.next_offset <= offset);
+        before.map(|range| range.to).max().unwrap_or(0)
+    }
+
+    /// Where the next damaged place at or behind `position` begins.
+    pub fn next_after(&self, base_offset: i64, position: u32) -> Option<u32> {
+        let after = self
+            .of_segment(base_offset)
+            .filter(|range| range.from >= position);
+        after.map(|range| range.from).min()
+    }
+
+    /// Forgets what lies at or above an offset: it is cut off, or overwritten.
+    pub fn truncate(&mut self, offset: i64) {
+        self.0.retain(|range| range.first_offset < offset);
+    }
+}
+
+/// Whether a place looks like a write that was lost when power went: zeros where a batch begins, or a whole sector of
+/// zeros within.
+pub(crate) async fn is_lost_write(
+    core: &Core,
+    path: &Path,
+    from: u32,
+    to: u32,
+) -> Result<bool, StorageError> {
+    const WINDOW: u32 = 256 << 10;
+    let file = open_segment(core, path).await?;
+    let read = async |at: u32, want: u32| {
+        let bytes = file.read_at_most(core, u64::from(at), want as usize).await;
+        bytes.map_err(|error| StorageError::io("read", path, error))
+    };
+    let zeros = |part: &[u8]| part.iter().all(|byte| *byte == 0);
+    let head = read(from, (to - from).min(PREFIX as u32)).await?;
+    if zeros(&head) {
+        return Ok(true);
+    }
+    let mut at = from.next_multiple_of(SECTOR);
+    while at < to {
+        let bytes = read(at, (to - at).min(WINDOW)).await?;
+        if bytes.chunks_exact(SECTOR as usize).any(zeros) {
+            return Ok(true);
+        }
+        at += WINDOW;
+    }
+    Ok(false)
+}
