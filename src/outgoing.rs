@@ -99,3 +99,31 @@ impl Answer {
         self.len() == 0
     }
 }
+
+/// What an answer may still grow by while it is put together.
+///
+/// A request can name the same large thing thousands of times in a few bytes each. Its answer ends
+/// up no larger than a request may be; what finds no room in it is answered with an error.
+pub struct AnswerRoom {
+    left: usize,
+}
+
+impl AnswerRoom {
+    /// Why something is not in the answer.
+    pub const FULL: &str = "the answer would become too large; ask for less at a time";
+
+    /// Room for so many bytes.
+    pub fn new(bytes: usize) -> Self {
+        AnswerRoom { left: bytes }
+    }
+
+    /// Whether anything more may go in.
+    pub fn is_left(&self) -> bool {
+        self.left > 0
+    }
+
+    /// Something of that size went in.
+    pub fn take(&mut self, bytes: usize) {
+        self.left = self.left.saturating_sub(bytes);
+    }
+}

@@ -14,6 +14,8 @@ mod client;
 #[path = "wire/common.rs"]
 mod common;
 
+#[path = "wire/amplified.rs"]
+mod amplified;
 #[path = "wire/claims.rs"]
 mod claims;
 #[path = "wire/fetching.rs"]

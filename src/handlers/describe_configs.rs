@@ -13,9 +13,13 @@ use crate::config::describe::{
 };
 use crate::metadata::configs::ResourceType;
 use crate::metadata::topic_name_problem;
+use crate::outgoing::AnswerRoom;
 
 /// The handler.
 pub struct DescribeConfigs;
+
+/// Other tasks have their turn after so many.
+const RESOURCES_AT_A_TIME: usize = 8;
 
 /// Why a resource is not described, in Kafka's words.
 type Refusal = (ErrorCode, String);
@@ -24,19 +28,39 @@ impl Handler for DescribeConfigs {
     type Request = DescribeConfigsRequest;
 
     async fn handle(call: Call, request: DescribeConfigsRequest) -> DescribeConfigsResponse {
-        let results = request
-            .resources
-            .iter()
-            .map(|resource| {
-                let described = describe(&call, resource);
-                answer(&call, &request, resource, described)
-            })
-            .collect();
+        let mut room = AnswerRoom::new(call.shard.limits.request_bytes);
+        let mut results = Vec::with_capacity(request.resources.len());
+        for (index, resource) in request.resources.iter().enumerate() {
+            if index % RESOURCES_AT_A_TIME == RESOURCES_AT_A_TIME - 1 {
+                call.shard.core.yield_now().await;
+            }
+            let described = match room.is_left() {
+                true => describe(&call, resource),
+                false => Err((ErrorCode::InvalidRequest, AnswerRoom::FULL.to_owned())),
+            };
+            let result = answer(&call, &request, resource, described);
+            room.take(size_of_result(&result));
+            results.push(result);
+        }
         DescribeConfigsResponse {
             results,
             ..Default::default()
         }
     }
+}
+
+/// Bytes of memory that a result takes, at least as many as on the wire.
+fn size_of_result(result: &DescribeConfigsResponseDescribeConfigsResult) -> usize {
+    let text = |text: &Option<Str>| text.as_ref().map_or(0, |text| text.len());
+    let synonym = |synonym: &DescribeConfigsResponseDescribeConfigsSynonym| {
+        size_of_val(synonym) + synonym.name.len() + text(&synonym.value)
+    };
+    let configs = result.configs.iter().map(|config| {
+        let synonyms: usize = config.synonyms.iter().map(synonym).sum();
+        let texts = config.name.len() + text(&config.value) + text(&config.documentation);
+        size_of_val(config) + texts + synonyms
+    });
+    size_of_val(result) + configs.sum::<usize>()
 }
 
 fn describe(

@@ -22,6 +22,7 @@ use crate::coordinator::runtime::Caller as GroupCaller;
 use crate::coordinator::service::{self, Router, Topics};
 use crate::coordinator::{Request, Response, partition_for, refuse};
 use crate::metadata::{NO_LEADER, OFFSETS_TOPIC};
+use crate::outgoing::AnswerRoom;
 use crate::shard::{ClusterView, Shard};
 
 impl Router for Call {
@@ -149,7 +150,11 @@ fn offset_fetch<'a>(
     request: OffsetFetchRequest,
 ) -> impl Future<Output = OffsetFetchResponse> + 'a {
     let topics = KnownTopics(call.shard.view());
-    async move { service::fetch::offset_fetch(call, &topics, caller, request).await }
+    async move { service::fetch::offset_fetch(call, &topics, caller, request, room(call)).await }
+}
+
+fn room(call: &Call) -> AnswerRoom {
+    AnswerRoom::new(call.shard.limits.request_bytes)
 }
 
 fn offset_delete<'a>(
@@ -167,7 +172,7 @@ async fn describe_groups(
     request: DescribeGroupsRequest,
 ) -> DescribeGroupsResponse {
     let with_operations = request.include_authorized_operations;
-    let mut response = service::describe_groups(call, caller, request).await;
+    let mut response = service::describe_groups(call, caller, request, room(call)).await;
     if with_operations {
         for group in response
             .groups

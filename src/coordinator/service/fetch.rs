@@ -10,6 +10,7 @@ use super::super::wire::{
     OffsetFetchedTopicBeforeV8,
 };
 use super::{Router, Topics};
+use crate::outgoing::AnswerRoom;
 
 /// The first version with groups instead of a group.
 const SEVERAL_GROUPS: i16 = 8;
@@ -23,14 +24,41 @@ pub async fn offset_fetch(
     topics: &impl Topics,
     caller: &Caller,
     request: OffsetFetchRequest,
+    mut room: AnswerRoom,
 ) -> OffsetFetchResponse {
     let version = caller.api_version;
     let require_stable = request.require_stable;
     let mut answers = Vec::new();
     for group in groups_of(request, version) {
-        answers.push(fetch_group(router, topics, caller, group, require_stable).await);
+        if !room.is_left() {
+            answers.push(OffsetFetchedGroup {
+                group_id: group.group_id,
+                error_code: ErrorCode::InvalidRequest.code(),
+                ..Default::default()
+            });
+            continue;
+        }
+        let fetched = fetch_group(router, topics, caller, group, require_stable).await;
+        room.take(size_of_group(&fetched));
+        answers.push(fetched);
     }
     response_of(answers, version)
+}
+
+/// Bytes that the offsets of a group take in memory, roughly.
+fn size_of_group(group: &OffsetFetchedGroup) -> usize {
+    let offset = |partition: &OffsetFetchedPartition| {
+        let metadata = partition
+            .metadata
+            .as_ref()
+            .map_or(0, |metadata| metadata.len());
+        size_of_val(partition) + metadata
+    };
+    let topics = group.topics.iter().map(|topic| {
+        let offsets: usize = topic.partitions.iter().map(offset).sum();
+        size_of_val(topic) + topic.name.len() + offsets
+    });
+    size_of_val(group) + topics.sum::<usize>()
 }
 
 fn groups_of(request: OffsetFetchRequest, version: i16) -> Vec<OffsetFetchGroup> {

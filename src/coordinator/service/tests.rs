@@ -5,6 +5,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
+use crate::outgoing::AnswerRoom;
 use protocol::messages::{
     DeleteGroupsRequest, DescribeGroupsRequest, OffsetFetchRequestOffsetFetchRequestTopic,
 };
@@ -213,6 +214,7 @@ fn fetch(
         &TwoTopics,
         &caller(version),
         request,
+        AnswerRoom::new(usize::MAX),
     ));
     encodes(&response, version);
     response
@@ -401,7 +403,8 @@ fn groups_are_listed_described_and_deleted() {
         groups: names.clone(),
         ..Default::default()
     };
-    let described = now(super::describe_groups(&router, &caller(6), request));
+    let room = || AnswerRoom::new(usize::MAX);
+    let described = now(super::describe_groups(&router, &caller(6), request, room()));
     let codes: Vec<ErrorCode> = described
         .groups
         .iter()
@@ -454,4 +457,58 @@ fn every_version_of_an_answer_can_be_written() {
             version.min(4),
         );
     }
+}
+
+#[test]
+fn what_finds_no_room_in_an_answer_is_refused() {
+    let router = router();
+    let groups = vec![text(GROUP); 3];
+    let codes = |bytes, version| {
+        let request = DescribeGroupsRequest {
+            groups: groups.clone(),
+            ..Default::default()
+        };
+        let room = AnswerRoom::new(bytes);
+        let described = now(super::describe_groups(
+            &router,
+            &caller(version),
+            request,
+            room,
+        ));
+        encodes(&described, version);
+        let codes = described
+            .groups
+            .iter()
+            .map(|group| error_of(group.error_code));
+        codes.collect::<Vec<_>>()
+    };
+    let (none, refused) = (ErrorCode::None, ErrorCode::InvalidRequest);
+    // The group is not there, which version 5 cannot say.
+    for (version, described) in [(5, none), (6, ErrorCode::GroupIdNotFound)] {
+        assert_eq!(codes(1, version), [described, refused, refused]);
+        assert_eq!(codes(1 << 20, version), [described; 3]);
+    }
+
+    let group = OffsetFetchGroup {
+        group_id: text(GROUP),
+        topics: None,
+        ..Default::default()
+    };
+    let request = OffsetFetchRequest {
+        groups: vec![group; 2],
+        ..Default::default()
+    };
+    let fetched = now(super::fetch::offset_fetch(
+        &router,
+        &TwoTopics,
+        &caller(8),
+        request,
+        AnswerRoom::new(1),
+    ));
+    encodes(&fetched, 8);
+    let codes = fetched
+        .groups
+        .iter()
+        .map(|group| error_of(group.error_code));
+    assert_eq!(codes.collect::<Vec<_>>(), [none, refused]);
 }
