@@ -20,3 +20,5 @@ mod common;
 
 #[path = "disks/dying.rs"]
 mod dying;
+#[path = "disks/full.rs"]
+mod full;

@@ -141,7 +141,7 @@ async fn replay_log(log: &dyn MetadataLog, replay: &mut Replay) -> Result<u64, L
             replay.apply(&entry)
         })?;
         if next == before {
-            let error = MetadataLogError(format!("nothing to read at offset {next}"));
+            let error = MetadataLogError::Failed(format!("nothing to read at offset {next}"));
             return Err(error.into());
         }
     }

@@ -9,10 +9,16 @@ use bytes::Bytes;
 /// An operation on the log. Operations are called one after the other, except reads.
 pub type LogFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, MetadataLogError>> + 'a>>;
 
-/// The disk refused. After a failed append nobody knows what stands in the log.
+/// The disk refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("metadata log: {0}")]
-pub struct MetadataLogError(pub String);
+pub enum MetadataLogError {
+    /// There is no space. Nothing was written; the next append may find some.
+    #[error("metadata log: {0}")]
+    Full(String),
+    /// Anything else. After a failed append nobody knows what stands in the log.
+    #[error("metadata log: {0}")]
+    Failed(String),
+}
 
 /// A file beside the log.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,8 @@
 //! Commands are decided one after the other. Those that wait while a write is under way go to disk
 //! together, in one durable append. A reply leaves when its records are durable and everybody
 //! follows the new image. After a failed append nobody knows what stands in the log, so the
-//! controller answers nothing more than that, until the next start has read it.
+//! controller answers nothing more than that, until the next start has read it. Only want of space is
+//! different: nothing was written then, and the next command may find some.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -351,7 +352,18 @@ impl Controller {
         }
         let changed = draft.next_offset() > before;
         let (batches, machine) = draft.finish();
-        if changed && let Err(error) = self.commit(batches, machine).await {
+        let done = match changed {
+            true => self.commit(batches, machine).await,
+            false => Ok(()),
+        };
+        if let Err(full @ MetadataLogError::Full(_)) = done {
+            warn!(%full, "changes of the metadata are refused");
+            for (_, answer) in answers {
+                drop(answer.send(Err(full.clone().into())));
+            }
+            return;
+        }
+        if let Err(error) = done {
             let why = error.to_string();
             *self.failure.borrow_mut() = Some(why.clone());
             let unknown = || ControllerError::OutcomeUnknown(why.clone());

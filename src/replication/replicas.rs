@@ -2,11 +2,12 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use protocol::records::compress::Scratch;
 use shards::Core;
-use storage::StorageError;
+use storage::{StorageError, TopicPartition};
 
 use super::partition::{Partition, PartitionKey};
 use super::waiters::WaitersByName;
@@ -20,12 +21,21 @@ pub enum Missing {
     Offline(StorageError),
 }
 
+/// A partition that belongs here and could not be opened.
+struct Unopened {
+    error: StorageError,
+    lies: Option<Lies>,
+}
+
+/// Where a partition lies: its log directory and its name there.
+pub type Lies = (PathBuf, TopicPartition);
+
 /// The partitions of one core.
 pub struct Replicas {
     pub(super) core: Core,
     partitions: RefCell<BTreeMap<PartitionKey, Rc<Partition>>>,
     /// Partitions that belong here and could not be opened.
-    offline: RefCell<BTreeMap<PartitionKey, StorageError>>,
+    offline: RefCell<BTreeMap<PartitionKey, Unopened>>,
     /// Long polls parked on this core's partitions.
     pub waiters: WaitersByName,
     /// Work space of the checks of compressed batches.
@@ -56,7 +66,7 @@ impl Replicas {
     pub fn find(&self, key: &PartitionKey) -> Result<Rc<Partition>, Missing> {
         let Some(partition) = self.get(key) else {
             return Err(match self.offline.borrow().get(key) {
-                Some(error) => Missing::Offline(error.clone()),
+                Some(unopened) => Missing::Offline(unopened.error.clone()),
                 None => Missing::NotLeader,
             });
         };
@@ -66,18 +76,34 @@ impl Replicas {
         }
     }
 
-    /// Notes that a partition of this core could not be opened.
-    pub fn set_offline(&self, key: PartitionKey, error: StorageError) {
-        self.offline.borrow_mut().insert(key, error);
+    /// Notes that a partition of this core could not be opened, and where it lies, if it does anywhere.
+    pub fn set_offline(&self, key: PartitionKey, error: StorageError, lies: Option<Lies>) {
+        let unopened = Unopened { error, lies };
+        self.offline.borrow_mut().insert(key, unopened);
+    }
+
+    /// Whether a partition belongs here and is not open.
+    pub fn is_offline(&self, key: &PartitionKey) -> bool {
+        self.offline.borrow().contains_key(key)
+    }
+
+    /// Where a partition lies that is not open.
+    pub fn unopened(&self, key: &PartitionKey) -> Option<Lies> {
+        self.offline.borrow().get(key)?.lies.clone()
     }
 
     /// What the partitions that could not be opened failed on.
     pub fn offline(&self) -> Vec<StorageError> {
-        self.offline.borrow().values().cloned().collect()
+        let offline = self.offline.borrow();
+        offline
+            .values()
+            .map(|unopened| unopened.error.clone())
+            .collect()
     }
 
     /// Adds a partition.
     pub fn insert(&self, partition: Rc<Partition>) {
+        self.offline.borrow_mut().remove(&partition.key);
         self.partitions
             .borrow_mut()
             .insert(partition.key, partition);

@@ -105,7 +105,7 @@ async fn start(
     });
     shard.set_controller(controller.clone());
     open_doors(shard, listeners)?;
-    keep_house(shard, &hosting, space);
+    keep_house(shard, &hosting, &metadata_log, space);
     let watch = disks::watch(shard.clone(), hosting.clone(), controller.clone());
     drop(shard.core.spawn(TaskClass::Background, "disks", watch));
     hosting.assign_directories(&controller).await;
@@ -197,8 +197,13 @@ fn open_doors(shard: &Rc<Shard>, listeners: Vec<Bound>) -> Result<(), ServeError
 }
 
 /// The tasks that run for as long as the broker does.
-fn keep_house(shard: &Rc<Shard>, hosting: &Rc<Hosting>, space: DiskSpace) {
-    let keep = checkpoints::keep(shard.clone(), hosting.clone(), space);
+fn keep_house(
+    shard: &Rc<Shard>,
+    hosting: &Rc<Hosting>,
+    metadata_log: &Rc<MetadataLogFile>,
+    space: DiskSpace,
+) {
+    let keep = checkpoints::keep(shard.clone(), hosting.clone(), metadata_log.clone(), space);
     drop(shard.core.spawn(TaskClass::Background, "checkpoints", keep));
     for core in shard.cores() {
         shard

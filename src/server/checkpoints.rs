@@ -13,15 +13,22 @@ use tracing::warn;
 use super::disk_space::DiskSpace;
 use super::hosted::{self, ClosedLog};
 use super::hosting::Hosting;
+use super::metadata_log::MetadataLogFile;
 use crate::shard::Shard;
 
 /// Writes recovery points, log starts and high watermarks from time to time, until the broker stops.
-pub async fn keep(shard: Rc<Shard>, hosting: Rc<Hosting>, space: DiskSpace) {
+pub async fn keep(
+    shard: Rc<Shard>,
+    hosting: Rc<Hosting>,
+    metadata_log: Rc<MetadataLogFile>,
+    space: DiskSpace,
+) {
     // High watermarks could be written more often (replica.high.watermark.checkpoint.interval.ms); a
     // node that holds the only replica never reads them back.
     let interval = shard.config.storage.recovery_point_interval;
     let mut last = BTreeMap::new();
     loop {
+        metadata_log.ballast().keep().await;
         let tick = std::pin::pin!(shard.core.sleep(interval));
         let stop = std::pin::pin!(shard.stopping.wait());
         if let Either::Right(_) = select(tick, stop).await {

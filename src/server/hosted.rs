@@ -1,12 +1,14 @@
 //! Opening and closing the partitions that one core owns.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use protocol::Str;
+use shards::TaskClass;
 use storage::{Log, OpenOptions, RecoveryReport, Shutdown, StorageError, TopicPartition};
 use tracing::{error, info, warn};
 
@@ -16,6 +18,8 @@ use crate::shard::Shard;
 
 /// Logs of one core that are opened at the same time.
 const OPENING: usize = 16;
+/// How often a full disk is asked again for the space to open a partition.
+const FULL_DISK_RETRY: Duration = Duration::from_secs(2);
 
 /// One partition to open on its owner core.
 #[derive(Clone, Debug)]
@@ -60,6 +64,59 @@ pub async fn open_all(shard: Rc<Shard>, jobs: Vec<OpenJob>) -> usize {
 }
 
 async fn open(shard: &Rc<Shard>, job: OpenJob) -> bool {
+    match open_log(shard, &job).await {
+        Ok(log) => {
+            serve(shard, job, log);
+            true
+        }
+        Err(failure) => {
+            let name = TopicPartition::new(&*job.topic, job.key.partition);
+            error!(partition = %name, %failure, "a partition is offline");
+            let full = matches!(failure, StorageError::Full { .. });
+            set_offline(shard, &job, &failure);
+            if full {
+                let opened = open_when_there_is_space(shard.clone(), job);
+                drop(shard.core.spawn(TaskClass::Background, "open", opened));
+            }
+            false
+        }
+    }
+}
+
+/// Tries a partition again that a full disk kept from being opened, until it is open or gone.
+async fn open_when_there_is_space(shard: Rc<Shard>, job: OpenJob) {
+    loop {
+        shard.core.sleep(FULL_DISK_RETRY).await;
+        if shard.stopping.is_raised() || !shard.replicas.is_offline(&job.key) {
+            return;
+        }
+        match open_log(&shard, &job).await {
+            Ok(log) if shard.replicas.is_offline(&job.key) => {
+                info!(partition = %log.partition(), "a partition is back: there is space again");
+                return serve(&shard, job, log);
+            }
+            // Its topic was deleted meanwhile, and its directory with it.
+            Ok(_) => return,
+            Err(StorageError::Full { .. }) => {}
+            Err(failure) => {
+                error!(%failure, "a partition stays offline");
+                return set_offline(&shard, &job, &failure);
+            }
+        }
+    }
+}
+
+fn set_offline(shard: &Shard, job: &OpenJob, failure: &StorageError) {
+    let name = TopicPartition::new(&*job.topic, job.key.partition);
+    let offline = StorageError::Offline {
+        path: job.log_directory.join(name.directory_name()),
+        reason: failure.to_string(),
+    };
+    let lies = Some((job.log_directory.clone(), name));
+    shard.replicas.set_offline(job.key, offline, lies);
+}
+
+async fn open_log(shard: &Rc<Shard>, job: &OpenJob) -> Result<Log, StorageError> {
     let name = TopicPartition::new(&*job.topic, job.key.partition);
     let options = OpenOptions {
         partition: name.clone(),
@@ -68,19 +125,13 @@ async fn open(shard: &Rc<Shard>, job: OpenJob) -> bool {
         shutdown: job.shutdown,
         log_start_offset: job.log_start_offset,
     };
-    let (log, report) = match Log::open(&shard.storage, &job.log_directory, options).await {
-        Ok(opened) => opened,
-        Err(failure) => {
-            error!(partition = %name, %failure, "a partition is offline");
-            let offline = StorageError::Offline {
-                path: job.log_directory.join(name.directory_name()),
-                reason: failure.to_string(),
-            };
-            shard.replicas.set_offline(job.key, offline);
-            return false;
-        }
-    };
+    let (log, report) = Log::open(&shard.storage, &job.log_directory, options).await?;
     tell(&name, &report);
+    Ok(log)
+}
+
+/// From now on requests find the partition.
+fn serve(shard: &Rc<Shard>, job: OpenJob, log: Log) {
     log.assign_epoch(job.leader_epoch);
     let settings = Rc::new(PartitionSettings::clone(&job.settings));
     let partition = Rc::new(Partition::new(
@@ -95,7 +146,6 @@ async fn open(shard: &Rc<Shard>, job: OpenJob) -> bool {
     if &*partition.topic == OFFSETS_TOPIC {
         shard.lead_groups(&partition);
     }
-    true
 }
 
 /// What recovery did to a partition, where a person wants to know.
@@ -126,30 +176,47 @@ pub fn tell(name: &TopicPartition, report: &RecoveryReport) {
 /// and then removed.
 pub async fn delete_all(shard: Rc<Shard>, keys: Vec<PartitionKey>) {
     for key in keys {
+        let unopened = shard.replicas.unopened(&key);
         let Some(partition) = shard.replicas.remove(&key) else {
+            if let Some((directory, name)) = unopened {
+                delete_unopened(&shard, &directory, &name).await;
+            }
             continue;
         };
         if &*partition.topic == OFFSETS_TOPIC {
             shard.groups.resign(key.partition);
         }
-        let core = shard.core.clone();
         match partition.log.delete().await {
             Ok(renamed) => {
                 let delay = partition.settings().log.file_delete_delay_ms;
-                let delay = std::time::Duration::from_millis(u64::try_from(delay).unwrap_or(0));
-                let remove = async move {
-                    core.sleep(delay).await;
-                    if let Err(failure) = storage::disk::remove_deleted(&core, &renamed).await {
-                        warn!(%failure, "a deleted partition could not be removed from disk");
-                    }
-                };
-                shard
-                    .core
-                    .spawn(shards::TaskClass::Background, "remove-deleted", remove);
+                remove_later(&shard, renamed, u64::try_from(delay).unwrap_or(0));
             }
             Err(failure) => warn!(%failure, "a deleted partition could not be set aside"),
         }
     }
+}
+
+/// The same for one that could not be opened.
+async fn delete_unopened(shard: &Rc<Shard>, log_directory: &Path, name: &TopicPartition) {
+    match storage::disk::set_deleted(&shard.core, log_directory, name).await {
+        Ok(renamed) => remove_later(shard, renamed, 0),
+        Err(failure) => warn!(%failure, "a deleted partition could not be set aside"),
+    }
+}
+
+fn remove_later(shard: &Rc<Shard>, directory: PathBuf, delay_ms: u64) {
+    let core = shard.core.clone();
+    let remove = async move {
+        core.sleep(Duration::from_millis(delay_ms)).await;
+        if let Err(failure) = storage::disk::remove_deleted(&core, &directory).await {
+            warn!(%failure, "a deleted partition could not be removed from disk");
+        }
+    };
+    drop(
+        shard
+            .core
+            .spawn(TaskClass::Background, "remove-deleted", remove),
+    );
 }
 
 /// What a log says about itself when the broker stops.

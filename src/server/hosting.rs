@@ -368,7 +368,7 @@ async fn prepare(shard: Rc<Shard>, work: CoreWork) {
 
 fn set_offline(shard: &Shard, partitions: Vec<(PartitionKey, StorageError)>) {
     for (key, missing) in partitions {
-        shard.replicas.set_offline(key, missing);
+        shard.replicas.set_offline(key, missing, None);
     }
 }
 

@@ -1,7 +1,8 @@
 //! `__cluster_metadata-0` on disk: an ordinary log of this node whose every write is durable before
 //! it counts, and the small files beside it.
 
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use bytes::{Bytes, BytesMut};
@@ -12,6 +13,7 @@ use storage::{
     TopicPartition,
 };
 
+use super::ballast::Ballast;
 use super::hosted;
 use super::inventory::LogDirectory;
 use crate::config::BrokerConfig;
@@ -28,6 +30,7 @@ const FILE_BYTES_MAX: usize = 1 << 30;
 pub struct MetadataLogFile {
     storage: Storage,
     log: Log,
+    ballast: Ballast,
 }
 
 impl MetadataLogFile {
@@ -60,11 +63,19 @@ impl MetadataLogFile {
             },
             log_start_offset: 0,
         };
-        let (log, report) = Log::open(storage, directory, options).await?;
+        let ballast = Ballast::new(storage.core(), directory);
+        let opened = match Log::open(storage, directory, options.clone()).await {
+            Err(StorageError::Full { .. }) if ballast.release().await => {
+                Log::open(storage, directory, options).await
+            }
+            opened => opened,
+        };
+        let (log, report) = opened?;
         hosted::tell(log.partition(), &report);
         Ok(MetadataLogFile {
             storage: storage.clone(),
             log,
+            ballast,
         })
     }
 
@@ -107,11 +118,38 @@ impl MetadataLogFile {
             .map(|batch| batch.map(BatchView::into_bytes))
             .collect();
         let batches = batches.map_err(failed)?;
+        match self.append_once(&batches, epoch).await {
+            Err(MetadataLogError::Full(_)) if self.ballast.release().await => {
+                self.append_once(&batches, epoch).await
+            }
+            done => done,
+        }
+    }
+
+    async fn append_once(&self, batches: &[Bytes], epoch: i32) -> Result<(), MetadataLogError> {
         let ticket = self
             .log
-            .append(&batches, epoch, AppendOrigin::Coordinator)
+            .append(batches, epoch, AppendOrigin::Coordinator)
             .map_err(failed)?;
-        ticket.await.map_err(failed)
+        ticket.await.map_err(refused)
+    }
+
+    async fn put_file(&self, path: &Path, content: Bytes) -> Result<(), MetadataLogError> {
+        let core = self.storage.core();
+        let mut done = dir::write_file_atomic(core, path, content.clone()).await;
+        if done
+            .as_ref()
+            .is_err_and(|error| error.kind() == ErrorKind::StorageFull)
+            && self.ballast.release().await
+        {
+            done = dir::write_file_atomic(core, path, content).await;
+        }
+        done.map_err(|error| failed(format!("write {}: {error}", path.display())))
+    }
+
+    /// What keeps a full disk from refusing the changes that would make space.
+    pub fn ballast(&self) -> &Ballast {
+        &self.ballast
     }
 
     async fn list_files(&self) -> Result<Vec<StoredFile>, MetadataLogError> {
@@ -134,7 +172,14 @@ impl MetadataLogFile {
 const METADATA_TOPIC_ID: protocol::Uuid = protocol::Uuid::ONE;
 
 fn failed(error: impl std::fmt::Display) -> MetadataLogError {
-    MetadataLogError(error.to_string())
+    MetadataLogError::Failed(error.to_string())
+}
+
+fn refused(error: StorageError) -> MetadataLogError {
+    match error {
+        StorageError::Full { .. } => MetadataLogError::Full(error.to_string()),
+        other => failed(other),
+    }
 }
 
 impl MetadataLog for MetadataLogFile {
@@ -171,22 +216,15 @@ impl MetadataLog for MetadataLogFile {
         Box::pin(async move {
             match dir::read_file(self.storage.core(), &path, FILE_BYTES_MAX).await {
                 Ok(content) => Ok(Some(content)),
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-                Err(error) => Err(MetadataLogError(format!(
-                    "read {}: {error}",
-                    path.display()
-                ))),
+                Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+                Err(error) => Err(failed(format!("read {}: {error}", path.display()))),
             }
         })
     }
 
     fn write_file(&self, name: &str, content: Bytes) -> LogFuture<'_, ()> {
         let path = self.path(name);
-        Box::pin(async move {
-            dir::write_file_atomic(self.storage.core(), &path, content)
-                .await
-                .map_err(|error| MetadataLogError(format!("write {}: {error}", path.display())))
-        })
+        Box::pin(async move { self.put_file(&path, content).await })
     }
 
     fn remove_file(&self, name: &str) -> LogFuture<'_, ()> {
@@ -194,7 +232,7 @@ impl MetadataLog for MetadataLogFile {
         Box::pin(async move {
             dir::remove_file(self.storage.core(), &path)
                 .await
-                .map_err(|error| MetadataLogError(format!("remove {}: {error}", path.display())))
+                .map_err(|error| failed(format!("remove {}: {error}", path.display())))
         })
     }
 }

@@ -1,6 +1,7 @@
 //! The one place that wires everything: listeners, cores, logs, metadata, and the order in which
 //! they start and stop.
 
+mod ballast;
 mod boot;
 mod checkpoints;
 mod disk_space;

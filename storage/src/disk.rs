@@ -179,8 +179,17 @@ pub async fn set_stray(
     partition: &TopicPartition,
 ) -> Result<PathBuf, StorageError> {
     let unique = u128::from(core.random_u64()) << 64 | u128::from(core.random_u64());
+    set_aside(core, log_directory, partition, partition.stray_name(unique)).await
+}
+
+async fn set_aside(
+    core: &Core,
+    log_directory: &Path,
+    partition: &TopicPartition,
+    name: String,
+) -> Result<PathBuf, StorageError> {
     let from = log_directory.join(partition.directory_name());
-    let to = log_directory.join(partition.stray_name(unique));
+    let to = log_directory.join(name);
     dir::rename(core, &from, &to)
         .await
         .map_err(|error| StorageError::io("rename", &from, error))?;
@@ -188,6 +197,25 @@ pub async fn set_stray(
         .await
         .map_err(|error| StorageError::io("fsync", log_directory, error))?;
     Ok(to)
+}
+
+/// Renames the directory of a partition that could not be opened to `-delete`, durably. Answers its new path.
+///
+/// # Errors
+/// I/O errors.
+pub async fn set_deleted(
+    core: &Core,
+    log_directory: &Path,
+    partition: &TopicPartition,
+) -> Result<PathBuf, StorageError> {
+    let unique = u128::from(core.random_u64()) << 64 | u128::from(core.random_u64());
+    set_aside(
+        core,
+        log_directory,
+        partition,
+        partition.delete_name(unique),
+    )
+    .await
 }
 
 /// Removes a `-delete` directory and all in it.

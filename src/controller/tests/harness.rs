@@ -186,6 +186,7 @@ pub struct MemoryLog {
     pub start: Cell<i64>,
     pub appends: Cell<usize>,
     pub fail: Cell<bool>,
+    pub full: Cell<bool>,
 }
 
 impl MemoryLog {
@@ -223,7 +224,10 @@ impl MetadataLog for MemoryLog {
     fn append(&self, batches: Bytes, epoch: i32) -> LogFuture<'_, ()> {
         Box::pin(async move {
             if self.fail.get() {
-                return Err(MetadataLogError("the disk is gone".to_owned()));
+                return Err(MetadataLogError::Failed("the disk is gone".to_owned()));
+            }
+            if self.full.get() {
+                return Err(MetadataLogError::Full("no space".to_owned()));
             }
             self.appends.set(self.appends.get() + 1);
             for batch in split_batches(batches) {

@@ -203,6 +203,28 @@ fn a_failed_append_is_told_and_nothing_is_seen_of_it() {
 }
 
 #[test]
+fn a_full_disk_refuses_changes_until_there_is_space() {
+    on_core(|core| async move {
+        let log = MemoryLog::rc();
+        let controller = start(&core, &log).await;
+        let before = controller.image();
+        log.full.set(true);
+        for _ in 0..2 {
+            let refused = controller.create_topics(creation("later")).await;
+            let Err(refused) = refused else {
+                panic!("{refused:?}");
+            };
+            assert_eq!(refused.code(), ErrorCode::KafkaStorageError);
+        }
+        assert_eq!(*controller.image(), *before);
+        log.full.set(false);
+        assert!(controller.create_topics(creation("later")).await.is_ok());
+        let controller = start(&core, &log).await;
+        assert_eq!(controller.image().topic_count(), 1, "created once");
+    });
+}
+
+#[test]
 fn snapshots_are_written_and_the_past_goes() {
     on_core(|core| async move {
         let log = MemoryLog::rc();
