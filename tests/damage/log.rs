@@ -64,8 +64,7 @@ fn a_bad_end_is_cut_off_and_told_and_appends_go_on() {
     let port = broker.port;
     create(port, &topics);
     fill_all(port, &topics);
-    let mut end = BATCHES;
-    for clean in [false, true] {
+    for (end, clean) in (BATCHES..).zip([false, true]) {
         match clean {
             true => assert!(broker.stop().success()),
             false => broker.kill(),
@@ -112,7 +111,6 @@ fn a_bad_end_is_cut_off_and_told_and_appends_go_on() {
             }
             goes_on(port, topic, end);
         }
-        end += 1;
     }
     assert!(broker.stop().success());
     segments::assert_exact(&broker.data());
@@ -135,8 +133,7 @@ fn indexes_are_made_anew_whatever_is_wrong_with_them() {
     let port = broker.port;
     create(port, &topics);
     fill_all(port, &topics);
-    let mut end = BATCHES;
-    for clean in [true, false] {
+    for (end, clean) in (BATCHES..).zip([true, false]) {
         match clean {
             true => assert!(broker.stop().success()),
             false => broker.kill(),
@@ -157,7 +154,6 @@ fn indexes_are_made_anew_whatever_is_wrong_with_them() {
             assert_eq!(found, (0, 25), "{topic}");
             goes_on(port, topic, end);
         }
-        end += 1;
     }
     assert!(broker.stop().success());
 }

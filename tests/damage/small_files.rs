@@ -84,8 +84,7 @@ fn a_snapshot_of_producers_that_cannot_be_read_is_made_anew_from_the_log() {
     let (port, topics) = (broker.port, ["version", "torn", "flipped"]);
     create(port, &topics);
     fill_all(port, &topics);
-    let mut end = BATCHES;
-    for clean in [true, false] {
+    for (end, clean) in (BATCHES..).zip([true, false]) {
         match clean {
             true => assert!(broker.stop().success()),
             false => broker.kill(),
@@ -116,7 +115,6 @@ fn a_snapshot_of_producers_that_cannot_be_read_is_made_anew_from_the_log() {
                 "{log}"
             );
         }
-        end += 1;
     }
     assert!(broker.stop().success());
 }
