@@ -14,6 +14,8 @@ mod client;
 #[path = "wire/common.rs"]
 mod common;
 
+#[path = "wire/administration.rs"]
+mod administration;
 #[path = "wire/amplified.rs"]
 mod amplified;
 #[path = "wire/claims.rs"]

@@ -67,11 +67,13 @@ fn section(page: &mut String, title: &str, rows: impl Iterator<Item = &'static K
             keys::Status::Ignored(reason) => format!("no effect: {reason}"),
             keys::Status::Refused(reason) => format!("refused: {reason}"),
         };
-        let change = match key.update {
-            Update::ReadOnly => "",
-            Update::PerBroker | Update::ClusterWide => {
+        let change = match (key.update, key.status) {
+            (Update::ReadOnly, _) => "",
+            _ if super::dynamic::NOT_YET.contains(&key.name) => {
                 " Kafka can change it while running; not here yet."
             }
+            (_, keys::Status::Done) => " Can be changed while running.",
+            _ => " Kafka can change it while running.",
         };
         let change = if title == "Topic" { "" } else { change };
         let _ = writeln!(

@@ -9,6 +9,7 @@ pub mod describe;
 pub mod directories;
 #[cfg(test)]
 mod docs;
+pub mod dynamic;
 mod endpoint;
 mod error;
 pub mod keys;

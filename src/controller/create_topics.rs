@@ -10,6 +10,7 @@ use protocol::messages::{
 use protocol::stored::{ConfigRecord, MetadataRecord, TopicRecord};
 use protocol::{ErrorCode, Str, Uuid};
 
+use super::alter_configs::{VALUE_BYTES_MAX, too_long};
 use super::directories::DirectoryChooser;
 use super::machine::{AutoTopic, Decided, Machine, Reply, Surroundings};
 use super::placement::PARTITIONS_PER_REQUEST_MAX;
@@ -225,9 +226,6 @@ fn checked_configs<'a>(
     machine: &Machine,
     topic: &'a CreateTopicsRequestCreatableTopic,
 ) -> Result<Overrides<'a>, Refusal> {
-    /// Bytes that a value may have: what a string of the protocol can say.
-    const VALUE_BYTES_MAX: usize = i16::MAX as usize;
-
     let invalid = |text: String| Refusal::new(ErrorCode::InvalidConfig, text);
     let nulls: Vec<&str> = topic
         .configs
@@ -250,12 +248,9 @@ fn checked_configs<'a>(
         .values()
         .any(|value| value.len() > VALUE_BYTES_MAX)
     {
-        return Err(invalid(format!(
-            "The configuration value cannot be added because it exceeds the maximum value size \
-             of {VALUE_BYTES_MAX} bytes."
-        )));
+        return Err(too_long());
     }
-    validate_overrides(&machine.settings.settings, &overrides)
+    validate_overrides(&machine.node_settings(), &overrides)
         .map_err(|error| invalid(error.to_string()))?;
     Ok(overrides)
 }
@@ -374,7 +369,7 @@ fn described_configs(
     machine: &Machine,
     overrides: &Overrides<'_>,
 ) -> Vec<CreateTopicsResponseCreatableTopicConfigs> {
-    describe_topic(&machine.settings.settings, overrides)
+    describe_topic(&machine.node_settings(), overrides)
         .into_iter()
         .map(|config| CreateTopicsResponseCreatableTopicConfigs {
             name: Str::from(config.name),

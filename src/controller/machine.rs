@@ -11,6 +11,7 @@ use protocol::stored::{
 };
 use protocol::{ErrorCode, Str, Uuid};
 
+use super::alter_configs::{self, AlterConfigs, ConfigOutcome};
 use super::{create_partitions, create_topics, delete_topics, leadership};
 use crate::config::Settings;
 use crate::metadata::{
@@ -63,6 +64,7 @@ pub enum Command {
     /// With the version of the request, on which some codes depend.
     DeleteTopics(DeleteTopicsRequest, i16),
     CreatePartitions(CreatePartitionsRequest),
+    AlterConfigs(AlterConfigs),
     /// The next block of producer ids, for this broker.
     AllocateProducerIds,
     /// Says in which directories replicas of this node lie: (topic, partition, directory).
@@ -81,6 +83,8 @@ pub enum Reply {
     AutoCreateTopics(Vec<(Str, ErrorCode)>),
     DeleteTopics(DeleteTopicsResponse),
     CreatePartitions(CreatePartitionsResponse),
+    /// One for each resource, in the order of the request.
+    AlterConfigs(Vec<ConfigOutcome>),
     /// First id of a block of [`PRODUCER_ID_BLOCK`]; `None` when all ids are used up.
     ProducerIds(Option<i64>),
     Done,
@@ -149,6 +153,7 @@ impl Machine {
                 delete_topics::decide(self, request, *version)
             }
             Command::CreatePartitions(request) => create_partitions::decide(self, request, around),
+            Command::AlterConfigs(request) => alter_configs::decide(self, request),
             Command::AllocateProducerIds => self.allocate_producer_ids(),
             Command::AssignDirectories(assignments) => self.assign_directories(assignments),
             Command::TakeDirectoriesOffline(directories) => self.directories_offline(directories),
@@ -184,6 +189,12 @@ impl Machine {
     /// The image that decisions are made against.
     pub(super) fn latest(&self) -> &Image {
         self.replay.latest()
+    }
+
+    /// The settings of this node: the file's, and over them what the metadata sets.
+    pub(super) fn node_settings(&self) -> Arc<Settings> {
+        let dynamic = self.latest().configs.dynamic_settings(self.node_id());
+        self.settings.settings.under(dynamic)
     }
 
     pub(super) fn node_id(&self) -> i32 {

@@ -1,6 +1,7 @@
 //! The controller of a cluster with one node: KRaft's metadata log, written by a pure state
 //! machine. See README.md beside this file.
 
+mod alter_configs;
 mod create_partitions;
 mod create_topics;
 mod delete_topics;
@@ -18,6 +19,7 @@ mod start;
 #[cfg(test)]
 mod tests;
 
+pub use alter_configs::{AlterConfigs, ConfigChange, ConfigEdit, ConfigOutcome};
 pub use load::LoadError;
 pub use log::{LogFuture, MetadataLog, MetadataLogError, StoredFile};
 pub use machine::{

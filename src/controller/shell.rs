@@ -23,6 +23,7 @@ use shards::sync::oneshot;
 use shards::{Core, TaskClass};
 use tracing::warn;
 
+use super::alter_configs::{AlterConfigs, ConfigOutcome};
 use super::draft::Draft;
 use super::load::{LoadError, Loaded, load};
 use super::log::{MetadataLog, MetadataLogError};
@@ -114,7 +115,6 @@ pub struct Controller {
     publish: RefCell<Option<Publish>>,
     snapshots: Snapshots,
     skipped_snapshots: Vec<String>,
-    mended: Vec<String>,
 }
 
 impl Controller {
@@ -169,7 +169,6 @@ impl Controller {
             publish: RefCell::default(),
             snapshots,
             skipped_snapshots: loaded.skipped,
-            mended: loaded.mended,
         });
         controller.clone().consider_snapshot();
         Ok(controller)
@@ -198,12 +197,6 @@ impl Controller {
     #[must_use]
     pub fn skipped_snapshots(&self) -> &[String] {
         &self.skipped_snapshots
-    }
-
-    /// What of the metadata was damaged at the start, and could be made good.
-    #[must_use]
-    pub fn mended(&self) -> &[String] {
-        &self.mended
     }
 
     /// Why the last snapshot was not written, if it was not.
@@ -260,6 +253,20 @@ impl Controller {
     ) -> Result<DeleteTopicsResponse, ControllerError> {
         match self.submit(Command::DeleteTopics(request, version)).await? {
             Reply::DeleteTopics(response) => Ok(response),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// AlterConfigs and IncrementalAlterConfigs. On return every core goes by the new settings.
+    ///
+    /// # Errors
+    /// As [`Self::submit`].
+    pub async fn alter_configs(
+        self: &Rc<Self>,
+        request: AlterConfigs,
+    ) -> Result<Vec<ConfigOutcome>, ControllerError> {
+        match self.submit(Command::AlterConfigs(request)).await? {
+            Reply::AlterConfigs(outcomes) => Ok(outcomes),
             other => Err(unexpected(&other)),
         }
     }

@@ -93,11 +93,14 @@ fn topic(call: &Call, name: &str) -> Result<Vec<DescribedConfig>, Refusal> {
         .flat_map(|values| values.iter())
         .map(|(key, value)| (key.as_str(), value.as_str()))
         .collect();
-    Ok(describe_topic(&call.shard.config.settings, &overrides))
+    Ok(describe_topic(
+        &call.shard.view().config.settings,
+        &overrides,
+    ))
 }
 
 fn broker(call: &Call, name: &str) -> Result<Vec<DescribedConfig>, Refusal> {
-    let config = &call.shard.config;
+    let config = &call.shard.view().config;
     if name.is_empty() {
         return Ok(describe_cluster_defaults(&config.settings));
     }

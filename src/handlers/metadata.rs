@@ -175,7 +175,8 @@ fn describe(call: &Call, image: &Image, topic: &Arc<Topic>) -> MetadataResponseT
     }
 }
 
-fn describe_partition(
+/// A partition as the caller's listener sees it.
+pub(super) fn describe_partition(
     call: &Call,
     image: &Image,
     index: i32,

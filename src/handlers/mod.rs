@@ -4,15 +4,20 @@
 //! belong to the smallest thing that failed: a partition, not the request.
 
 mod admin;
+mod alter_configs;
 mod api;
 mod api_versions;
+mod delete_records;
 mod describe_cluster;
 mod describe_configs;
+mod describe_log_dirs;
+mod describe_topic_partitions;
 mod fetch;
 mod fetch_answer;
 mod find_coordinator;
 mod groups;
 mod init_producer_id;
+mod list_config_resources;
 mod list_offsets;
 mod metadata;
 mod offset_for_leader_epoch;

@@ -1,7 +1,10 @@
 //! Dynamic configuration, as `ConfigRecord`s set it.
 
 use imbl::OrdMap;
+use imbl::ordmap::DiffItem;
 use protocol::Str;
+
+use crate::config::DynamicSettings;
 
 /// What a configuration belongs to; the numbers are those of the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -11,6 +14,8 @@ impl ResourceType {
     pub const TOPIC: Self = Self(2);
     /// The name is a broker id, or empty for the default of all brokers.
     pub const BROKER: Self = Self(4);
+    /// The name is a broker id; never stored.
+    pub const BROKER_LOGGER: Self = Self(8);
     pub const CLIENT_METRICS: Self = Self(16);
     pub const GROUP: Self = Self(32);
 }
@@ -50,6 +55,32 @@ impl Configs {
     #[must_use]
     pub fn cluster_default(&self) -> Option<&ResourceConfig> {
         self.resource(ResourceType::BROKER, CLUSTER_DEFAULT)
+    }
+
+    /// What the metadata sets for the broker `id`.
+    #[must_use]
+    pub fn dynamic_settings(&self, id: i32) -> DynamicSettings {
+        let texts = |values: Option<&ResourceConfig>| {
+            let entries = values.into_iter().flatten();
+            entries
+                .map(|(key, value)| (key.to_string(), value.to_string()))
+                .collect()
+        };
+        DynamicSettings {
+            cluster: texts(self.cluster_default()),
+            broker: texts(self.broker(id)),
+        }
+    }
+
+    /// Names of the topics whose overrides differ from those of `old`. Costs about what changed.
+    pub fn changed_topics<'a>(&'a self, old: &'a Configs) -> impl Iterator<Item = &'a Str> {
+        let changed = old.resources.diff(&self.resources).map(|item| match item {
+            DiffItem::Add(key, _) | DiffItem::Remove(key, _) => key,
+            DiffItem::Update { new: (key, _), .. } => key,
+        });
+        changed
+            .filter(|(kind, _)| *kind == ResourceType::TOPIC)
+            .map(|(_, name)| name)
     }
 
     /// All resources, by type and name.

@@ -4,7 +4,7 @@
 use protocol::ErrorCode;
 use storage::{AppendError, ProducerError, StorageError};
 
-use super::{AppendFailure, OffsetsFailure, ReadFailure};
+use super::{AppendFailure, DeletionFailure, OffsetsFailure, ReadFailure};
 
 /// Failures of the disk.
 pub fn storage_code(error: &StorageError) -> ErrorCode {
@@ -40,6 +40,18 @@ impl OffsetsFailure {
             OffsetsFailure::FencedEpoch => ErrorCode::FencedLeaderEpoch,
             OffsetsFailure::UnknownEpoch => ErrorCode::UnknownLeaderEpoch,
             OffsetsFailure::Storage(error) => storage_code(error),
+        }
+    }
+}
+
+impl DeletionFailure {
+    /// What the client is told.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            DeletionFailure::NotLeader => ErrorCode::NotLeaderOrFollower,
+            DeletionFailure::Policy => ErrorCode::PolicyViolation,
+            DeletionFailure::OutOfRange => ErrorCode::OffsetOutOfRange,
+            DeletionFailure::Storage(error) => storage_code(error),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! contiguous written prefix of the log.
 
 mod append;
+mod deletion;
 mod error_code;
 pub mod fetch_session;
 mod offsets;
@@ -14,6 +15,7 @@ mod settings;
 mod waiters;
 
 pub use append::{AppendFailure, Appended, ProduceRules};
+pub use deletion::DeletionFailure;
 pub use fetch_session::FetchSessionCache;
 pub use offsets::{EpochEnd, OffsetSpec, OffsetsFailure};
 pub use partition::{LeaderCheck, Partition, PartitionKey};

@@ -27,6 +27,8 @@ pub struct PartitionSettings {
     pub client_rules: Rules,
     /// `min.insync.replicas`.
     pub min_insync_replicas: u32,
+    /// `cleanup.policy` lets records go by age or size, and so DeleteRecords too.
+    pub deletes: bool,
     /// `compression.type` is zstd: only clients that know it may fetch (KIP-110).
     pub zstd_only: bool,
 }
@@ -52,6 +54,7 @@ impl PartitionSettings {
                 max_decompressed: limits.max_decompressed,
             },
             min_insync_replicas: topic.min_insync_replicas,
+            deletes: topic.cleanup.delete,
             zstd_only: matches!(topic.compression, TopicCompression::Zstd(_)),
         }
     }

@@ -20,7 +20,7 @@ use tracing::{info, warn};
 
 use super::hosted::{self, OpenJob};
 use super::inventory::LogDirectory;
-use crate::config::{BrokerConfig, TopicConfig};
+use crate::config::{BrokerConfig, DynamicSettings, TopicConfig};
 use crate::controller::{Command, Controller};
 use crate::metadata::partition::directory;
 use crate::metadata::{
@@ -42,6 +42,10 @@ pub struct Hosting {
     directories: Vec<LogDirectory>,
     /// Directories that failed while the broker ran.
     failed: RefCell<BTreeSet<Uuid>>,
+    /// The configuration with what the metadata sets.
+    config: RefCell<Arc<BrokerConfig>>,
+    /// What the metadata set when that was last looked at.
+    dynamic: RefCell<DynamicSettings>,
     placement: RefCell<Placement>,
     placement_path: PathBuf,
     placement_dirty: Cell<bool>,
@@ -55,6 +59,7 @@ struct CoreWork {
     offline: Vec<(PartitionKey, StorageError)>,
     delete: Vec<PartitionKey>,
     lead: Vec<(PartitionKey, i32)>,
+    settings: Vec<(PartitionKey, Arc<PartitionSettings>)>,
 }
 
 impl Hosting {
@@ -71,6 +76,8 @@ impl Hosting {
             Err(_) => Placement::new(shard.core_count()),
         };
         Hosting {
+            config: RefCell::new(shard.config.clone()),
+            dynamic: RefCell::default(),
             shard,
             directories,
             failed: RefCell::default(),
@@ -104,6 +111,7 @@ impl Hosting {
         image: Arc<Image>,
         held: BTreeMap<PartitionKey, usize>,
     ) -> (usize, usize) {
+        self.follow_config(&image);
         let node = self.shard.config.node_id;
         if self.placement.borrow_mut().reconcile(&image, node) {
             self.placement_dirty.set(true);
@@ -159,6 +167,7 @@ impl Hosting {
     /// Follows a newer image; returns when every core serves it.
     pub async fn follow(&self, image: Arc<Image>) {
         let old = self.shard.image();
+        let every_topic = self.follow_config(&image);
         let node = self.shard.config.node_id;
         let changes = changed_partitions(&old, &image);
         let owners_before = self.placement.borrow().clone();
@@ -208,6 +217,7 @@ impl Hosting {
                 gone.insert(change.topic, change.name.clone());
             }
         }
+        self.add_new_settings(&mut work, &old, &image, every_topic);
         let prepared = work.into_iter().map(|(core, work)| {
             self.shard
                 .mesh()
@@ -298,14 +308,68 @@ impl Hosting {
     }
 
     fn settings_of(&self, image: &Image, topic: &str) -> PartitionSettings {
-        let config = topic_config(&self.shard.config, image, topic);
-        PartitionSettings::new(&config, broker_limits(&self.shard.config))
+        let config = self.config.borrow();
+        let topic = topic_config(&config, image, topic);
+        PartitionSettings::new(&topic, broker_limits(&config))
+    }
+
+    /// Takes over what the metadata sets for this broker; says whether anything changed, and with it
+    /// what topics have by default.
+    fn follow_config(&self, image: &Image) -> bool {
+        let dynamic = image.configs.dynamic_settings(self.shard.config.node_id);
+        if *self.dynamic.borrow() == dynamic {
+            return false;
+        }
+        self.dynamic.replace(dynamic.clone());
+        match self.shard.config.with_dynamic(dynamic) {
+            Ok(config) => *self.config.borrow_mut() = Arc::new(config),
+            Err(problem) => {
+                warn!(%problem, "settings in the metadata do not fit together; keeping those from before");
+            }
+        }
+        true
+    }
+
+    /// Partitions that stay, of topics whose settings changed.
+    fn add_new_settings(
+        &self,
+        work: &mut BTreeMap<CoreId, CoreWork>,
+        old: &Image,
+        image: &Image,
+        every_topic: bool,
+    ) {
+        let topics: Vec<_> = match every_topic {
+            true => image.topics().collect(),
+            false => image
+                .configs
+                .changed_topics(&old.configs)
+                .filter_map(|name| image.topic_by_name(name))
+                .collect(),
+        };
+        for topic in topics {
+            let settings = Arc::new(self.settings_of(image, &topic.name));
+            for (index, _) in topic.partitions.iter() {
+                let owner = self.placement.borrow().core_of(topic.id, index);
+                if let Some(owner) = owner {
+                    let key = PartitionKey {
+                        topic_id: topic.id,
+                        partition: index,
+                    };
+                    let work = work.entry(CoreId(owner)).or_default();
+                    work.settings.push((key, settings.clone()));
+                }
+            }
+        }
     }
 
     /// Lets every core see the image and the placement that belongs to it.
     async fn show(&self, image: Arc<Image>) {
         let placement = Arc::new(self.placement.borrow().clone());
-        let view = Arc::new(ClusterView { image, placement });
+        let view = Arc::new(ClusterView {
+            image,
+            config: self.config.borrow().clone(),
+            placement,
+        });
         let shown = self.shard.cores().map(|core| {
             let view = view.clone();
             self.shard
@@ -362,6 +426,11 @@ async fn prepare(shard: Rc<Shard>, work: CoreWork) {
         }
     }
     set_offline(&shard, work.offline);
+    for (key, settings) in work.settings {
+        if let Some(partition) = shard.replicas.get(&key) {
+            partition.set_settings(Rc::new(PartitionSettings::clone(&settings)));
+        }
+    }
     hosted::delete_all(shard.clone(), work.delete).await;
     hosted::open_all(shard, work.open).await;
 }

@@ -91,6 +91,7 @@ fn start_core(core: &Core, endpoint: Endpoint<Shard>, node: &Node) -> Rc<Shard> 
         budgets: (node.budgets.requests, node.budgets.responses),
         view: Arc::new(ClusterView {
             image: Arc::new(Image::default()),
+            config: node.config.clone(),
             placement: Arc::new(Placement::new(cores)),
         }),
     };

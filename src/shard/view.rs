@@ -5,12 +5,15 @@ use std::sync::Arc;
 use protocol::Uuid;
 use shards::CoreId;
 
+use crate::config::BrokerConfig;
 use crate::metadata::{Image, Placement};
 
 /// An immutable snapshot, shared by all cores.
 pub struct ClusterView {
     /// The replayed metadata log.
     pub image: Arc<Image>,
+    /// The configuration of this node, with what the metadata sets.
+    pub config: Arc<BrokerConfig>,
     /// Partition to core.
     pub placement: Arc<Placement>,
 }

@@ -19,7 +19,7 @@ broker_keys! {
         "Fetch sessions (KIP-227) that are remembered.";
     "fetch.max.bytes" int "57671680" (at_least 1024) medium read_only done
         "Most bytes in one answer to a fetch, whatever the client asks for.";
-    "max.request.partition.size.limit" int "2000" (at_least 1) medium read_only (ignored NO_DESCRIBE_PARTITIONS)
+    "max.request.partition.size.limit" int "2000" (at_least 1) medium read_only done
         "Most partitions in one answer to DescribeTopicPartitions.";
     "listeners" list "PLAINTEXT://:9092" (some_elements) high per_broker done
         "Where to listen, as NAME://host:port. No host means every interface; localhost means both loopback addresses; port 0 lets the system choose.";

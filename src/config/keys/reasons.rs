@@ -33,7 +33,6 @@ pub const OWN_SIZES: &str = "buffers are sized by the memory that the process ma
 pub const BYTES_NOT_COUNTS: &str =
     "requests that wait are bounded by their bytes (queued.max.request.bytes), not by their number";
 pub const SYSTEM_SOCKETS: &str = "sockets keep the sizes that the system gives and adapts";
-pub const NO_DESCRIBE_PARTITIONS: &str = "DescribeTopicPartitions is not supported yet";
 pub const ONE_DECOMPRESSED_BOUND: &str = "one fixed bound holds for what a batch may decompress to";
 pub const ONE_CHECKPOINT: &str =
     "all checkpoints are written together (log.flush.offset.checkpoint.interval.ms)";

@@ -1,3 +1,4 @@
+mod configs;
 mod harness;
 mod properties;
 mod shell;
