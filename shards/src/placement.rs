@@ -1,6 +1,7 @@
 //! Which CPUs this process may use, and how many cores' worth of time.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -26,41 +27,45 @@ pub fn default_core_count() -> usize {
 
 /// The smallest CPU quota on the way from this process's cgroup to the root, in CPUs.
 fn cgroup_quota() -> Option<f64> {
-    let membership = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let mut least: Option<f64> = None;
-    for line in membership.lines() {
-        let mut fields = line.splitn(3, ':');
-        let (Some(_), Some(controllers), Some(path)) =
-            (fields.next(), fields.next(), fields.next())
-        else {
-            continue;
-        };
-        let quota: fn(&str) -> Option<f64> = if controllers.is_empty() {
-            |directory| {
-                parse_v2(&fs::read_to_string(format!("/sys/fs/cgroup{directory}/cpu.max")).ok()?)
-            }
-        } else if controllers.split(',').any(|name| name == "cpu") {
-            |directory| {
-                let base = format!("/sys/fs/cgroup/cpu{directory}");
-                let quota = fs::read_to_string(format!("{base}/cpu.cfs_quota_us")).ok()?;
-                let period = fs::read_to_string(format!("{base}/cpu.cfs_period_us")).ok()?;
-                parse_v2(&format!("{} {}", quota.trim(), period.trim()))
-            }
-        } else {
-            continue;
-        };
-        let mut directory = path.trim_end_matches('/').to_owned();
-        loop {
-            if let Some(found) = quota(&directory) {
-                least = Some(least.map_or(found, |least| least.min(found)));
-            }
-            let Some(slash) = directory.rfind('/') else {
-                break;
-            };
-            directory.truncate(slash);
+    let read = |path: PathBuf| fs::read_to_string(path).ok();
+    let quota = |directory: PathBuf| {
+        if let Some(text) = read(directory.join("cpu.max")) {
+            return parse_v2(&text);
         }
+        let quota = read(directory.join("cpu.cfs_quota_us"))?;
+        let period = read(directory.join("cpu.cfs_period_us"))?;
+        parse_v2(&format!("{} {}", quota.trim(), period.trim()))
+    };
+    let quotas = control_groups("cpu").into_iter().filter_map(quota);
+    quotas.reduce(f64::min)
+}
+
+/// The directories of this process's control group and of all that it lies in, of version 2 and of
+/// version 1 for this controller. A limit in any of them counts; a container may see its own group at
+/// the root, under whatever name the host has for it.
+pub fn control_groups(controller: &str) -> Vec<PathBuf> {
+    let membership = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    groups_of(&membership, controller)
+}
+
+fn groups_of(membership: &str, controller: &str) -> Vec<PathBuf> {
+    let mut directories = Vec::new();
+    for line in membership.lines() {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else {
+            continue;
+        };
+        let root = match controllers {
+            "" => PathBuf::from("/sys/fs/cgroup"),
+            names if names.split(',').any(|name| name == controller) => {
+                Path::new("/sys/fs/cgroup").join(controller)
+            }
+            _ => continue,
+        };
+        let own = Path::new(path.trim_start_matches('/'));
+        directories.extend(own.ancestors().map(|group| root.join(group)));
     }
-    least
+    directories
 }
 
 /// `cpu.max` of cgroup v2: "quota period" in microseconds, or "max period".
@@ -88,6 +93,19 @@ mod tests {
         assert_eq!(parse_v2("max 100000\n"), None);
         assert_eq!(parse_v2("-1 100000"), None);
         assert_eq!(parse_v2(""), None);
+    }
+
+    #[test]
+    fn groups_are_found_up_to_the_root() {
+        let two = groups_of("0::/system.slice/broker.service\n", "memory");
+        let root = Path::new("/sys/fs/cgroup");
+        assert_eq!(two[0], root.join("system.slice/broker.service"));
+        assert_eq!(two[1], root.join("system.slice"));
+        assert_eq!(two[2], root.join(""));
+        let one = groups_of("8:cpu,cpuacct:/a\n4:memory:/b\n0::/\n", "memory");
+        let wanted = ["memory/b", "memory/", ""].map(|group| root.join(group));
+        assert_eq!(one, wanted);
+        assert_eq!(groups_of("nonsense\n", "memory"), Vec::<PathBuf>::new());
     }
 
     #[test]

@@ -2,7 +2,9 @@
 //! host's memory. Everything the broker buffers is a share of it.
 
 use std::fs;
-use std::path::Path;
+use std::path::PathBuf;
+
+use shards::placement::control_groups;
 
 const MIB: u64 = 1 << 20;
 
@@ -46,7 +48,7 @@ impl Budgets {
 /// Bytes that this process may use.
 pub fn memory_limit() -> u64 {
     let host = host_memory(&fs::read_to_string("/proc/meminfo").unwrap_or_default());
-    let group = control_group_limit(Path::new("/sys/fs/cgroup"));
+    let group = control_group_limit(&control_groups("memory"));
     group.map_or(host, |limit| limit.min(host))
 }
 
@@ -65,12 +67,13 @@ fn host_memory(meminfo: &str) -> u64 {
     kib.map_or(1024 * MIB, |kib| kib * 1024)
 }
 
-/// The limit of this process's control group: version 2 (`memory.max`), else version 1. A container
-/// sees its own group at the root.
-fn control_group_limit(root: &Path) -> Option<u64> {
-    ["memory.max", "memory/memory.limit_in_bytes"]
+/// The smallest limit of these control groups: of version 2 (`memory.max`), else of version 1.
+fn control_group_limit(groups: &[PathBuf]) -> Option<u64> {
+    let files = ["memory.max", "memory.limit_in_bytes"];
+    groups
         .iter()
-        .filter_map(|file| fs::read_to_string(root.join(file)).ok())
+        .flat_map(|group| files.map(|file| group.join(file)))
+        .filter_map(|file| fs::read_to_string(file).ok())
         .filter_map(|text| text.trim().parse::<u64>().ok())
         .min()
 }
@@ -97,6 +100,22 @@ mod tests {
     #[test]
     fn a_limit_by_configuration_counts() {
         assert_eq!(Budgets::new(1 << 33, 2, Some(64 * MIB)).requests, 32 * MIB);
+    }
+
+    #[test]
+    fn the_smallest_limit_of_all_groups_counts() {
+        let root = tempfile::tempdir().expect("a directory");
+        let groups = ["a/b", "a", ""].map(|group| root.path().join(group));
+        fs::create_dir_all(&groups[0]).expect("a directory");
+        assert_eq!(control_group_limit(&groups), None);
+        fs::write(groups[0].join("memory.max"), "max\n").expect("a file");
+        fs::write(groups[1].join("memory.max"), "268435456\n").expect("a file");
+        fs::write(
+            groups[2].join("memory.limit_in_bytes"),
+            "9223372036854771712\n",
+        )
+        .expect("a file");
+        assert_eq!(control_group_limit(&groups), Some(256 * MIB));
     }
 
     #[test]

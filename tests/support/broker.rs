@@ -65,6 +65,7 @@ pub struct Broker {
     pub directory: PathBuf,
     pub port: u16,
     overrides: Vec<String>,
+    group: Option<PathBuf>,
     process: Option<Process>,
 }
 
@@ -128,6 +129,7 @@ impl Broker {
             directory: fresh_directory(name),
             port: port::free(),
             overrides: Vec::new(),
+            group: None,
             process: None,
         }
     }
@@ -142,6 +144,11 @@ impl Broker {
     /// From the next start on, on top of the properties: `--override KEY=VALUE`.
     pub fn set_override(&mut self, name: &str, value: &str) {
         self.overrides.push(format!("{name}={value}"));
+    }
+
+    /// From the next start on in this control group.
+    pub fn set_group(&mut self, group: &Path) {
+        self.group = Some(group.to_owned());
     }
 
     pub fn properties(&self) -> PathBuf {
@@ -179,6 +186,9 @@ impl Broker {
         command.arg(self.properties());
         for pair in &self.overrides {
             command.args(["--override", pair]);
+        }
+        if let Some(group) = &self.group {
+            command = within(group, &command);
         }
         let errors = log.try_clone().expect("a descriptor is free");
         command
@@ -223,9 +233,18 @@ impl Broker {
 
     /// Its resident memory, as the kernel counts it.
     pub fn resident_kib(&self) -> Option<u64> {
+        self.status("VmRSS:")
+    }
+
+    /// The most that it was.
+    pub fn highest_resident_kib(&self) -> Option<u64> {
+        self.status("VmHWM:")
+    }
+
+    fn status(&self, name: &str) -> Option<u64> {
         let status =
             fs::read_to_string(format!("/proc/{}/status", self.process.as_ref()?.id())).ok()?;
-        let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
+        let line = status.lines().find(|line| line.starts_with(name))?;
         line.split_whitespace().nth(1)?.parse().ok()
     }
 
@@ -254,6 +273,15 @@ impl Drop for Broker {
             let _ = fs::remove_dir_all(&self.directory);
         }
     }
+}
+
+/// The same command, in a control group from its first instruction on.
+fn within(group: &Path, command: &Command) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "echo $$ > \"$0/cgroup.procs\" && exec \"$@\""]);
+    shell.arg(group).arg(command.get_program());
+    shell.args(command.get_args());
+    shell
 }
 
 /// Whether a broker on that port answers ApiVersions v0.

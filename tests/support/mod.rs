@@ -7,6 +7,7 @@
 pub mod apache;
 pub mod broker;
 pub mod clock;
+pub mod control_group;
 pub mod corpus;
 pub mod driver;
 pub mod mount;

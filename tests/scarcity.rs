@@ -1,5 +1,5 @@
-//! Disks that die and disks that fill, under the real binary. They need to mount small filesystems, so they run as root
-//! only; elsewhere each says that it was skipped.
+//! Little memory, disks that fill and disks that die, under the real binary. These tests make control groups and mount
+//! small filesystems, so they run as root only; elsewhere each says that it was skipped.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -18,7 +18,9 @@ mod client;
 #[path = "wire/common.rs"]
 mod common;
 
-#[path = "disks/dying.rs"]
+#[path = "scarcity/dying.rs"]
 mod dying;
-#[path = "disks/full.rs"]
+#[path = "scarcity/full.rs"]
 mod full;
+#[path = "scarcity/memory.rs"]
+mod memory;
