@@ -68,9 +68,10 @@ impl Node {
         let metadata = &config.storage.metadata_log_dir;
         let directories = directories::verify(config.node_id, metadata, &found);
         let boot = world.boot(self.id).expect("descriptors");
-        let bound = listeners::bind(config, |address| boot.listen(address));
+        let mut config = config.clone();
+        let bound = listeners::bind(&mut config, |address| boot.listen(address));
         let node = server::Node {
-            config: Arc::new(config.clone()),
+            config: Arc::new(config),
             directories: Arc::new(directories.expect("formatted directories")),
             budgets: self.budgets,
             backend: BackendKind::Sim,
