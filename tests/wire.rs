@@ -20,6 +20,8 @@ mod administration;
 mod amplified;
 #[path = "wire/claims.rs"]
 mod claims;
+#[path = "wire/cluster.rs"]
+mod cluster;
 #[path = "wire/fetching.rs"]
 mod fetching;
 #[path = "wire/groups.rs"]

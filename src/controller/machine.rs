@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use protocol::messages::{
+    AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse,
     CreatePartitionsRequest, CreatePartitionsResponse, CreateTopicsRequest, CreateTopicsResponse,
     DeleteTopicsRequest, DeleteTopicsResponse,
 };
@@ -12,7 +13,7 @@ use protocol::stored::{
 use protocol::{ErrorCode, Str, Uuid};
 
 use super::alter_configs::{self, AlterConfigs, ConfigOutcome};
-use super::{create_partitions, create_topics, delete_topics, leadership};
+use super::{create_partitions, create_topics, delete_topics, leadership, reassignments};
 use crate::config::Settings;
 use crate::metadata::{
     EntryError, Image, LogEntry, MINIMUM_METADATA_VERSION, MetadataVersion, Replay, VersionedRecord,
@@ -65,6 +66,7 @@ pub enum Command {
     DeleteTopics(DeleteTopicsRequest, i16),
     CreatePartitions(CreatePartitionsRequest),
     AlterConfigs(AlterConfigs),
+    AlterReassignments(AlterPartitionReassignmentsRequest),
     /// The next block of producer ids, for this broker.
     AllocateProducerIds,
     /// Says in which directories replicas of this node lie: (topic, partition, directory).
@@ -85,6 +87,7 @@ pub enum Reply {
     CreatePartitions(CreatePartitionsResponse),
     /// One for each resource, in the order of the request.
     AlterConfigs(Vec<ConfigOutcome>),
+    AlterReassignments(AlterPartitionReassignmentsResponse),
     /// First id of a block of [`PRODUCER_ID_BLOCK`]; `None` when all ids are used up.
     ProducerIds(Option<i64>),
     Done,
@@ -154,6 +157,7 @@ impl Machine {
             }
             Command::CreatePartitions(request) => create_partitions::decide(self, request, around),
             Command::AlterConfigs(request) => alter_configs::decide(self, request),
+            Command::AlterReassignments(request) => reassignments::decide(self, request),
             Command::AllocateProducerIds => self.allocate_producer_ids(),
             Command::AssignDirectories(assignments) => self.assign_directories(assignments),
             Command::TakeDirectoriesOffline(directories) => self.directories_offline(directories),

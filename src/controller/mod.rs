@@ -12,6 +12,7 @@ mod load;
 mod log;
 mod machine;
 mod placement;
+mod reassignments;
 mod refusal;
 mod shell;
 mod snapshots;
@@ -26,6 +27,8 @@ pub use machine::{
     AutoTopic, Command, ControllerSettings, Decision, Machine, PRODUCER_ID_BLOCK, Reply,
     Surroundings,
 };
-pub use shell::{Controller, ControllerError, ControllerOptions, FreeBytes, PublishFuture};
+pub use shell::{
+    Controller, ControllerError, ControllerOptions, FreeBytes, PublishFuture, QuorumInfo,
+};
 pub use snapshots::SnapshotRules;
 pub use start::{NodeRegistration, StartError};

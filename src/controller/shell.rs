@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use protocol::messages::{
+    AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse,
     CreatePartitionsRequest, CreatePartitionsResponse, CreateTopicsRequest, CreateTopicsResponse,
     DeleteTopicsRequest, DeleteTopicsResponse,
 };
@@ -93,6 +94,17 @@ impl ControllerError {
     }
 }
 
+/// What the only voter of a quorum knows about it.
+#[derive(Clone, Copy, Debug)]
+pub struct QuorumInfo {
+    /// Epoch in which this node leads.
+    pub epoch: i32,
+    /// End of the metadata log, all of which is durable.
+    pub end_offset: i64,
+    /// Directory of the metadata log; zero in a quorum of static voters.
+    pub directory_id: Uuid,
+}
+
 type Answer = Result<Reply, ControllerError>;
 
 struct Waiting {
@@ -105,6 +117,7 @@ pub struct Controller {
     core: Core,
     log: Rc<dyn MetadataLog>,
     free_bytes: FreeBytes,
+    directory_id: Uuid,
     machine: RefCell<Machine>,
     image: RefCell<Arc<Image>>,
     queue: RefCell<VecDeque<Waiting>>,
@@ -160,6 +173,10 @@ impl Controller {
             core,
             log,
             free_bytes: options.free_bytes,
+            directory_id: match kraft_version {
+                0 => Uuid::ZERO,
+                _ => options.directory_id,
+            },
             machine: RefCell::new(machine),
             image: RefCell::new(image),
             queue: RefCell::default(),
@@ -268,6 +285,30 @@ impl Controller {
         match self.submit(Command::AlterConfigs(request)).await? {
             Reply::AlterConfigs(outcomes) => Ok(outcomes),
             other => Err(unexpected(&other)),
+        }
+    }
+
+    /// AlterPartitionReassignments.
+    ///
+    /// # Errors
+    /// As [`Self::submit`].
+    pub async fn alter_reassignments(
+        self: &Rc<Self>,
+        request: AlterPartitionReassignmentsRequest,
+    ) -> Result<AlterPartitionReassignmentsResponse, ControllerError> {
+        match self.submit(Command::AlterReassignments(request)).await? {
+            Reply::AlterReassignments(response) => Ok(response),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// The quorum as it is now.
+    #[must_use]
+    pub fn quorum(&self) -> QuorumInfo {
+        QuorumInfo {
+            epoch: self.quorum_epoch(),
+            end_offset: self.log.end_offset(),
+            directory_id: self.directory_id,
         }
     }
 

@@ -3,6 +3,7 @@
 //! A request goes the same way everywhere: validate, authorize, route, apply, answer. Failures
 //! belong to the smallest thing that failed: a partition, not the request.
 
+mod acls;
 mod admin;
 mod alter_configs;
 mod api;
@@ -11,7 +12,10 @@ mod delete_records;
 mod describe_cluster;
 mod describe_configs;
 mod describe_log_dirs;
+mod describe_producers;
+mod describe_quorum;
 mod describe_topic_partitions;
+mod elect_leaders;
 mod fetch;
 mod fetch_answer;
 mod find_coordinator;
@@ -23,6 +27,8 @@ mod metadata;
 mod offset_for_leader_epoch;
 mod operations;
 mod produce;
+mod reassignments;
+mod transactions;
 
 pub use api::{Begun, Call, Handler, Request, RequestError, SUPPORTED, begin, open, supported};
 
