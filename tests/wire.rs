@@ -22,6 +22,8 @@ mod amplified;
 mod claims;
 #[path = "wire/cluster.rs"]
 mod cluster;
+#[path = "wire/crowds.rs"]
+mod crowds;
 #[path = "wire/fetching.rs"]
 mod fetching;
 #[path = "wire/groups.rs"]

@@ -5,6 +5,7 @@
 //! typed snapshot that the rest of the broker reads. A topic's own settings are laid over it by [`TopicConfig::new`].
 
 mod check;
+mod connection_limits;
 pub mod describe;
 pub mod directories;
 #[cfg(test)]
@@ -24,6 +25,7 @@ mod topic;
 mod validate;
 mod value;
 
+pub use connection_limits::ConnectionLimits;
 pub use endpoint::{BindAddress, Endpoint, SecurityProtocol, Voter, split_host_port};
 pub use error::ConfigError;
 pub use settings::{DynamicSettings, Settings, what_is_allowed};

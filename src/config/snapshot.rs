@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::connection_limits::ConnectionLimits;
 use super::endpoint::{Endpoint, Voter};
 use super::error::ConfigError;
 use super::listeners::Listeners;
@@ -105,6 +106,8 @@ pub struct NetworkConfig {
     pub queued_max_bytes: Option<u64>,
     /// `queued.max.requests`: requests that were read and not begun, over all connections.
     pub queued_max_requests: u32,
+    /// How many connections may be open.
+    pub connections: ConnectionLimits,
     /// `connections.max.idle.ms`: a silent connection is closed; None never.
     pub idle_timeout: Option<Duration>,
     /// `socket.send.buffer.bytes`; None leaves it to the system.
@@ -258,7 +261,7 @@ impl BrokerConfig {
             advertised_controller_listeners: listeners.advertised_controller,
             storage: storage(&settings),
             runtime: runtime(&settings),
-            network: network(&settings),
+            network: network(&settings)?,
             topics: TopicsConfig {
                 auto_create: settings.boolean("auto.create.topics.enable"),
                 delete: settings.boolean("delete.topic.enable"),
@@ -382,9 +385,10 @@ fn runtime(settings: &Settings) -> RuntimeConfig {
     }
 }
 
-fn network(settings: &Settings) -> NetworkConfig {
+fn network(settings: &Settings) -> Result<NetworkConfig, ConfigError> {
     let buffer = |name| u32::try_from(settings.integer(name)).ok();
-    NetworkConfig {
+    Ok(NetworkConfig {
+        connections: ConnectionLimits::from_settings(settings)?,
         request_max_bytes: settings.size32("socket.request.max.bytes"),
         queued_max_bytes: u64::try_from(settings.integer("queued.max.request.bytes"))
             .ok()
@@ -396,7 +400,7 @@ fn network(settings: &Settings) -> NetworkConfig {
         backlog: settings.size32("socket.listen.backlog.size"),
         describe_partitions_max: settings.size32("max.request.partition.size.limit"),
         request_timeout: settings.millis("request.timeout.ms"),
-    }
+    })
 }
 
 fn offsets(settings: &Settings) -> OffsetsConfig {

@@ -10,7 +10,7 @@ use futures_util::future::{Either, select};
 use protocol::ListenerKind;
 use shards::TaskClass;
 use shards::io::{AcceptedSocket, TcpListener};
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
 use super::connection;
 use crate::shard::{Caller, Shard};
@@ -18,10 +18,16 @@ use crate::shard::{Caller, Shard};
 /// How long accepting rests after the system refused a connection (no descriptors, no memory).
 const REST_AFTER_FAILURE: Duration = Duration::from_millis(100);
 
-/// Accepts until the broker stops.
+/// Accepts until the broker stops; while there are as many connections as there may be, nobody.
 pub async fn accept(shard: Rc<Shard>, listener: TcpListener, index: usize, kind: ListenerKind) {
     loop {
-        let next = std::pin::pin!(listener.accept());
+        let next = std::pin::pin!(async {
+            if kind == ListenerKind::Broker {
+                let max = || shard.view().config.network.connections.in_all;
+                shard.door.room(max).await;
+            }
+            listener.accept().await
+        });
         let stop = std::pin::pin!(shard.stopping.wait());
         match select(next, stop).await {
             Either::Right(_) => return,
@@ -36,17 +42,26 @@ pub async fn accept(shard: Rc<Shard>, listener: TcpListener, index: usize, kind:
 
 fn hand_over(shard: &Rc<Shard>, socket: AcceptedSocket, index: usize, kind: ListenerKind) {
     let home = shard.core.id();
-    let core = shard.door.enter();
+    let view = shard.view();
+    let limits = &view.config.network.connections;
+    let peer = socket.peer_addr();
+    let Some(place) = shard.door.enter(peer.ip(), kind, limits) else {
+        shard.metrics.connections_refused.add(1);
+        if shard.door.tells_refusal(shard.core.now()) {
+            info!(%peer, "closing connections: their address has as many as it may have");
+        }
+        return;
+    };
     shard
         .mesh()
-        .post(core, TaskClass::Network, move |shard: &Rc<Shard>| {
+        .post(place.core, TaskClass::Network, move |shard: &Rc<Shard>| {
             let shard = shard.clone();
             async move {
                 adopt(&shard, socket, index, kind).await;
                 shard
                     .mesh()
                     .post(home, TaskClass::Network, move |shard: &Rc<Shard>| {
-                        shard.door.leave(core);
+                        shard.door.leave(place);
                         std::future::ready(())
                     });
             }

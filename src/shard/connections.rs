@@ -2,14 +2,17 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
+use std::time::Duration;
 
 use protocol::ListenerKind;
 use shards::CoreId;
 use shards::io::TcpStream;
 use shards::sync::Event;
 use shards::time::Instant;
+
+use crate::config::ConnectionLimits;
 
 /// Who is asking: what a connection knows of itself.
 pub struct Caller {
@@ -107,32 +110,97 @@ impl Connections {
     }
 }
 
-/// What every listener of the broker shares: how many connections each core has.
+/// What every listener of the broker shares: how many connections each core has, and each address.
 pub struct Door {
-    connections: RefCell<Vec<usize>>,
+    by_core: RefCell<Vec<usize>>,
+    /// Of the broker's listeners; those of the quorum are not limited.
+    by_address: RefCell<BTreeMap<IpAddr, usize>>,
+    limited: Cell<usize>,
+    left: Event,
+    refusal_told: Cell<Option<Instant>>,
+}
+
+/// A line about refused connections is written at most so often.
+const TELL_REFUSALS: Duration = Duration::from_secs(10);
+
+/// A place behind the [`Door`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Where the connection is served.
+    pub core: CoreId,
+    /// Whose it is, where that is limited.
+    address: Option<IpAddr>,
 }
 
 impl Door {
     /// No connections yet.
     pub fn new(cores: usize) -> Self {
         Door {
-            connections: RefCell::new(vec![0; cores]),
+            by_core: RefCell::new(vec![0; cores]),
+            by_address: RefCell::default(),
+            limited: Cell::new(0),
+            left: Event::default(),
+            refusal_told: Cell::default(),
         }
     }
 
-    /// Takes a place on the core with the fewest connections.
-    pub fn enter(&self) -> CoreId {
-        let mut counts = self.connections.borrow_mut();
+    /// Whether it is time for another line about refused connections.
+    pub fn tells_refusal(&self, now: Instant) -> bool {
+        let last = self.refusal_told.get();
+        let due = last.is_none_or(|told| now.saturating_duration_since(told) >= TELL_REFUSALS);
+        if due {
+            self.refusal_told.set(Some(now));
+        }
+        due
+    }
+
+    /// Waits until fewer than `max` limited connections are open; `max` is asked again each time.
+    pub async fn room(&self, max: impl Fn() -> usize) {
+        while self.limited.get() >= max() {
+            self.left.wait().await;
+        }
+    }
+
+    /// Takes a place on the core with the fewest connections; none where the address has as many as
+    /// it may. `kind` says whether there are limits.
+    pub fn enter(
+        &self,
+        peer: IpAddr,
+        kind: ListenerKind,
+        limits: &ConnectionLimits,
+    ) -> Option<Place> {
+        let address = (kind == ListenerKind::Broker).then(|| peer.to_canonical());
+        if let Some(address) = address {
+            let mut addresses = self.by_address.borrow_mut();
+            let count = addresses.get(&address).copied().unwrap_or(0);
+            if count >= limits.of(address) {
+                return None;
+            }
+            addresses.insert(address, count + 1);
+            self.limited.set(self.limited.get() + 1);
+        }
+        let mut counts = self.by_core.borrow_mut();
         let least = (0..counts.len())
             .min_by_key(|core| counts[*core])
             .unwrap_or(0);
         counts[least] += 1;
-        CoreId(u16::try_from(least).unwrap_or(0))
+        let core = CoreId(u16::try_from(least).unwrap_or(0));
+        Some(Place { core, address })
     }
 
     /// Gives the place back.
-    pub fn leave(&self, core: CoreId) {
-        let mut counts = self.connections.borrow_mut();
-        counts[core.index()] = counts[core.index()].saturating_sub(1);
+    pub fn leave(&self, place: Place) {
+        let mut counts = self.by_core.borrow_mut();
+        let count = &mut counts[place.core.index()];
+        *count = count.saturating_sub(1);
+        if let Some(address) = place.address {
+            let mut addresses = self.by_address.borrow_mut();
+            match addresses.get_mut(&address) {
+                Some(count) if *count > 1 => *count -= 1,
+                _ => drop(addresses.remove(&address)),
+            }
+            self.limited.set(self.limited.get().saturating_sub(1));
+            self.left.notify_all();
+        }
     }
 }

@@ -25,7 +25,7 @@ use crate::coordinator::runtime::{GroupCoordinators, PartitionOptions};
 use crate::metadata::Image;
 use crate::replication::{FetchSessionCache, Replicas};
 
-pub use connections::{Caller, Connections, Door};
+pub use connections::{Caller, Connections, Door, Place};
 pub use controlling::{ask_controller, auto_create, next_producer_id};
 pub use disk_failures::DiskFailures;
 pub use stopping::Stopping;
@@ -55,6 +55,8 @@ pub struct ShardMetrics {
     pub bad_requests: Counter,
     /// Connections accepted.
     pub connections_accepted: Counter,
+    /// Connections closed at once, because their address had as many as it may have.
+    pub connections_refused: Counter,
     /// Connections closed because they were silent for `connections.max.idle.ms`.
     pub connections_idle_closed: Counter,
     /// Fetches that got a small answer because others held the whole budget.

@@ -35,13 +35,13 @@ broker_keys! {
         "Largest request; a longer one closes its connection.";
     "socket.listen.backlog.size" int "50" (at_least 1) medium read_only (ignored SYSTEM_SOCKETS)
         "Connections that may wait to be accepted.";
-    "max.connections.per.ip" int "2147483647" (at_least 0) medium cluster_wide (ignored NO_CONNECTION_LIMITS)
+    "max.connections.per.ip" int "2147483647" (at_least 0) medium cluster_wide done
         "Connections from one address.";
-    "max.connections.per.ip.overrides" string "" any medium cluster_wide (ignored NO_CONNECTION_LIMITS)
+    "max.connections.per.ip.overrides" string "" any medium cluster_wide done
         "Other limits for certain addresses, as host:count.";
-    "max.connections" int "2147483647" (at_least 0) medium cluster_wide (ignored NO_CONNECTION_LIMITS)
+    "max.connections" int "2147483647" (at_least 0) medium cluster_wide done
         "Connections in all.";
-    "max.connection.creation.rate" int "2147483647" (at_least 0) medium cluster_wide (ignored NO_CONNECTION_LIMITS)
+    "max.connection.creation.rate" int "2147483647" (at_least 0) medium cluster_wide (ignored NO_CONNECTION_RATES)
         "New connections a second.";
     "connections.max.idle.ms" long "600000" any medium read_only done
         "A connection that is silent for so long is closed; negative means never.";
