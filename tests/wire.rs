@@ -22,14 +22,20 @@ mod amplified;
 mod claims;
 #[path = "wire/cluster.rs"]
 mod cluster;
+#[path = "wire/creating.rs"]
+mod creating;
 #[path = "wire/crowds.rs"]
 mod crowds;
+#[path = "wire/epochs.rs"]
+mod epochs;
 #[path = "wire/fetching.rs"]
 mod fetching;
 #[path = "wire/groups.rs"]
 mod groups;
 #[path = "wire/hostile.rs"]
 mod hostile;
+#[path = "wire/listeners.rs"]
+mod listeners;
 #[path = "wire/negotiation.rs"]
 mod negotiation;
 #[path = "wire/offsets.rs"]

@@ -57,10 +57,11 @@ impl Handler for DescribeLogDirs {
                 },
             );
         }
+        let failed = call.shard.failed_directories().await;
         let paths = call.shard.config.storage.log_dirs.iter();
         let described = paths.map(|path| {
             let topics = directories.remove(path).unwrap_or_default();
-            describe(&call, path, topics)
+            describe(&call, path, topics, failed.contains(path))
         });
         let described: Vec<_> = described.collect();
         DescribeLogDirsResponse {
@@ -99,12 +100,17 @@ async fn describe(
     call: &Call,
     path: &Path,
     topics: BTreeMap<Str, Partitions>,
+    failed: bool,
 ) -> DescribeLogDirsResponseDescribeLogDirsResult {
     let shown = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     let mut result = DescribeLogDirsResponseDescribeLogDirsResult {
         log_dir: Str::from(shown.display().to_string()),
         ..Default::default()
     };
+    if failed {
+        result.error_code = ErrorCode::KafkaStorageError.code();
+        return result;
+    }
     let bytes = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     match dir::free_space(&call.shard.core, path).await {
         Ok(space) => {

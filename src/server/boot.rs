@@ -169,6 +169,7 @@ async fn open_directories(shard: &Rc<Shard>, node: &Node) -> Result<Vec<LogDirec
     for path in &shard.config.storage.log_dirs {
         if let Some(why) = node.directories.failed.get(path) {
             warn!(directory = %path.display(), %why, "a log directory is offline");
+            shard.disk_failures.set_failed(path.clone());
             continue;
         }
         let Some(id) = node.directories.usable.get(path) else {

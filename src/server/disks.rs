@@ -55,6 +55,7 @@ async fn take_offline(
 ) {
     let path = &failure.log_directory;
     hosting.set_failed(directory);
+    shard.disk_failures.set_failed(path.clone());
     let told = shard.cores().map(|core| {
         let (path, reason) = (path.clone(), failure.reason.clone());
         shard

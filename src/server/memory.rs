@@ -22,6 +22,8 @@ pub struct Budgets {
     pub index_cache: u64,
     /// Buffers that the kernel receives into.
     pub receive_pool: u64,
+    /// What is remembered of idempotent producers.
+    pub producers: u64,
 }
 
 impl Budgets {
@@ -41,6 +43,7 @@ impl Budgets {
             batch_cache: share(8, 16 * MIB, 1024 * MIB),
             index_cache: share(64, 2 * MIB, 128 * MIB),
             receive_pool: share(64, 2 * MIB, 64 * MIB),
+            producers: share(64, 2 * MIB, 256 * MIB),
         }
     }
 }
@@ -92,7 +95,8 @@ mod tests {
                 + budgets.responses
                 + budgets.batch_cache
                 + budgets.index_cache
-                + budgets.receive_pool;
+                + budgets.receive_pool
+                + budgets.producers;
             assert!(sum * cores <= total / 2, "{total} {cores} {budgets:?}");
         }
     }

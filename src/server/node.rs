@@ -19,6 +19,9 @@ use crate::config::directories::Directories;
 use crate::metadata::{Image, Placement};
 use crate::shard::{ClusterView, Limits, Shard, ShardParts};
 
+/// What one idempotent producer takes in one partition.
+const PRODUCER_BYTES: usize = 320;
+
 /// What every core gets to start with.
 #[derive(Clone)]
 pub struct Node {
@@ -76,6 +79,8 @@ fn start_core(core: &Core, endpoint: Endpoint<Shard>, node: &Node) -> Rc<Shard> 
         StorageOptions {
             cache_bytes: bytes(node.budgets.batch_cache),
             index_cache_bytes: bytes(node.budgets.index_cache),
+            producer_check_interval: node.config.producer_ids.expiration_check_interval,
+            producers_max: bytes(node.budgets.producers) / PRODUCER_BYTES,
             ..StorageOptions::default()
         },
     );

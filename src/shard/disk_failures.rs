@@ -1,7 +1,7 @@
 //! Disks that fail while the broker runs: news from all cores, gathered on core 0.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::rc::{Rc, Weak};
 
@@ -20,6 +20,7 @@ const DECIDING_CORE: CoreId = CoreId(0);
 pub struct DiskFailures {
     waiting: RefCell<BTreeMap<PathBuf, LogFailure>>,
     news: Event,
+    failed: RefCell<BTreeSet<PathBuf>>,
     fatal: RefCell<Option<String>>,
     over: Stopping,
 }
@@ -46,6 +47,16 @@ impl DiskFailures {
         }
     }
 
+    /// A log directory is offline until the next start.
+    pub fn set_failed(&self, directory: PathBuf) {
+        self.failed.borrow_mut().insert(directory);
+    }
+
+    /// The log directories that are offline.
+    pub fn failed(&self) -> BTreeSet<PathBuf> {
+        self.failed.borrow().clone()
+    }
+
     /// Without these disks the broker cannot go on.
     pub fn give_up(&self, reason: String) {
         self.fatal.borrow_mut().get_or_insert(reason);
@@ -64,6 +75,14 @@ impl DiskFailures {
 }
 
 impl Shard {
+    /// The log directories that are offline, as core 0 knows them.
+    pub async fn failed_directories(&self) -> BTreeSet<PathBuf> {
+        let there = |shard: &Rc<Shard>| std::future::ready(shard.disk_failures.failed());
+        self.mesh()
+            .call(DECIDING_CORE, TaskClass::Background, there)
+            .await
+    }
+
     /// From now on core 0 learns of every log of this core that its disk failed.
     pub(super) fn watch_disks(self: &Rc<Self>) {
         let shard: Weak<Shard> = Rc::downgrade(self);

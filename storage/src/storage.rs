@@ -25,6 +25,8 @@ pub struct StorageOptions {
     pub extend_bytes_max: u32,
     /// `producer.id.expiration.check.interval.ms`: how often idle producers are looked for.
     pub producer_check_interval: Duration,
+    /// Idempotent producers that all logs of the core together remember.
+    pub producers_max: usize,
 }
 
 impl Default for StorageOptions {
@@ -36,6 +38,7 @@ impl Default for StorageOptions {
             idle_after: Duration::from_secs(10),
             extend_bytes_max: 16 << 20,
             producer_check_interval: Duration::from_secs(600),
+            producers_max: 1_000_000,
         }
     }
 }
@@ -70,6 +73,8 @@ pub(crate) struct StorageInner {
     expiring: Cell<bool>,
     next_log_id: Cell<u64>,
     failure_watch: RefCell<Option<FailureWatch>>,
+    /// Producers in all logs, as far as these have told.
+    producers: Cell<usize>,
 }
 
 const HOUSEKEEPING_INTERVAL: Duration = Duration::from_secs(1);
@@ -88,6 +93,7 @@ impl Storage {
             expiring: Cell::new(false),
             next_log_id: Cell::new(0),
             failure_watch: RefCell::default(),
+            producers: Cell::new(0),
             core,
             options,
         }))
@@ -169,6 +175,27 @@ impl Storage {
                 self.0.expiring.set(false);
                 return;
             }
+        }
+    }
+
+    /// Takes note of how many producers a log remembers. With too many in all, the log with the most forgets those that
+    /// are idle for longest, a tenth of all at once. Call without any log borrowed.
+    pub(crate) fn count_producers(&self, before: usize, now: usize) {
+        let all = (self.0.producers.get() + now).saturating_sub(before);
+        self.0.producers.set(all);
+        if all <= self.0.options.producers_max {
+            return;
+        }
+        let logs: Vec<_> = self
+            .0
+            .logs
+            .borrow()
+            .iter()
+            .filter_map(Weak::upgrade)
+            .collect();
+        if let Some(largest) = logs.iter().max_by_key(|log| log.producer_count()) {
+            let surplus = all - self.0.options.producers_max + self.0.options.producers_max / 10;
+            largest.forget_producers(surplus);
         }
     }
 

@@ -378,6 +378,60 @@ fn the_number_of_producers_is_bounded_and_a_forgotten_one_goes_on() {
 }
 
 #[test]
+fn the_producers_of_all_logs_together_are_bounded() {
+    let directory = TempDir::new("all-producers");
+    let path = directory.path();
+    on_core(move |core| async move {
+        let options = storage::StorageOptions {
+            producers_max: 1_000,
+            ..Default::default()
+        };
+        let storage = storage::Storage::new(core.clone(), options);
+        let mut logs = Vec::new();
+        for topic in ["flooded", "also", "quiet"] {
+            let named = support::options(topic, LogConfig::default(), Shutdown::Clean);
+            logs.push(storage::Log::open(&storage, &path, named).await.unwrap().0);
+        }
+        let now = core.wall_clock_ms();
+        let of = |id, sequence| batch_of(&[(now, b"x")], Compression::None, (id, 0, sequence));
+        let counts = |logs: &[storage::Log]| -> Vec<usize> {
+            logs.iter().map(storage::Log::producer_count).collect()
+        };
+        for id in 0..10 {
+            logs[2]
+                .append(&[of(id, 0)], 0, AppendOrigin::Client)
+                .unwrap();
+        }
+        for id in 0..5_000 {
+            let flooded = usize::from(id % 3 == 0);
+            logs[flooded]
+                .append(&[of(id, 0)], 0, AppendOrigin::Client)
+                .unwrap();
+            let counts = counts(&logs);
+            assert!(counts.iter().sum::<usize>() <= 1_000, "{counts:?}");
+        }
+        assert_eq!(counts(&logs)[2], 10, "who has few keeps them");
+        let again = logs[2]
+            .append(&[of(3, 0)], 0, AppendOrigin::Client)
+            .unwrap();
+        assert!(again.duplicate, "remembered");
+        // What a log remembered counts no more when it is gone, and again when it is back.
+        drop(logs.remove(0));
+        for id in 0..400 {
+            logs[0]
+                .append(&[of(id, 0)], 0, AppendOrigin::Client)
+                .unwrap();
+        }
+        assert!(counts(&logs)[0] >= 400);
+        logs[0]
+            .append(&[of(0, 1)], 0, AppendOrigin::Client)
+            .unwrap()
+            .await
+            .unwrap();
+    });
+}
+
+#[test]
 fn idle_producers_are_forgotten_in_time_and_may_go_on() {
     let directory = TempDir::new("expiry");
     let path = directory.path();

@@ -8,7 +8,7 @@ use kafka_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListO
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use kafka_protocol::messages::metadata_response::MetadataResponsePartition;
 use kafka_protocol::messages::{
-    BrokerId, FindCoordinatorRequest, ListOffsetsRequest, MetadataRequest,
+    BrokerId, DescribeLogDirsRequest, FindCoordinatorRequest, ListOffsetsRequest, MetadataRequest,
 };
 
 use crate::batch::{self, Batch};
@@ -116,6 +116,21 @@ fn is_offline(connection: &mut Connection, topic: &Topic, part: &MetadataRespons
     assert_eq!(latest(connection, topic, index), STORAGE_ERROR);
 }
 
+/// The healthy directory is listed with what it holds, the other with its error.
+fn are_described(connection: &mut Connection) {
+    let request = DescribeLogDirsRequest::default().with_topics(None);
+    let directories = connection.call(4, &request).results;
+    let codes = directories
+        .iter()
+        .map(|it| (it.error_code, it.topics.is_empty()));
+    let codes: Vec<_> = codes.collect();
+    assert_eq!(
+        codes,
+        [(0, false), (STORAGE_ERROR, true)],
+        "the healthy one first"
+    );
+}
+
 #[test]
 fn a_dead_disk_takes_only_its_partitions_offline_until_it_is_back() {
     let Some((mut broker, disk)) = two_disks("disk-dies", "healthy") else {
@@ -152,6 +167,7 @@ fn a_dead_disk_takes_only_its_partitions_offline_until_it_is_back() {
         assert_eq!(fetch(&mut connection, &topic, *partition), (0, 2));
         assert_eq!(latest(&mut connection, &topic, *partition), 0);
     }
+    are_described(&mut connection);
     let codes = coordinators(&mut connection);
     assert!(
         codes.contains(&0),
@@ -166,8 +182,7 @@ fn a_dead_disk_takes_only_its_partitions_offline_until_it_is_back() {
             "on the other disk"
         );
     }
-    let log = broker.log();
-    assert!(log.contains("a log directory has failed"), "{log}");
+    assert!(broker.log().contains("a log directory has failed"));
 
     assert_eq!(broker.stop().code(), Some(0));
     disk.repair();

@@ -78,7 +78,10 @@ impl Topic {
 
     /// Apache answers a creation before its partitions serve; `topics.rs` holds this broker to more.
     pub fn wait_served(&self, partitions: i32) {
-        let mut connection = connect();
+        self.wait_served_by(&mut connect(), partitions);
+    }
+
+    pub fn wait_served_by(&self, connection: &mut Connection, partitions: i32) {
         let all: Vec<_> = (0..partitions)
             .map(|partition| (self, partition, 0))
             .collect();

@@ -20,7 +20,8 @@ use kafka_protocol::messages::{
 use kafka_protocol::protocol::StrBytes;
 
 use crate::client::Connection;
-use crate::common::{Topic, broker, connect, text};
+use crate::common::{Topic, broker, connect, creatable, create, text};
+use crate::support::broker::Broker;
 use crate::support::clock;
 
 /// The coordinator's partition loads when it is first asked for.
@@ -605,6 +606,62 @@ fn the_offsets_of_a_deleted_topic_go_with_it() {
     clock::wait_until("the old offsets to go", || {
         committed(&mut connection, group, &new).1 == -1
     });
+}
+
+/// A commit of an old client that says how long it is to be kept.
+fn commit_for(connection: &mut Connection, group: &str, topic: &Topic, retention_ms: i64) -> i16 {
+    let part = OffsetCommitRequestPartition::default()
+        .with_partition_index(0)
+        .with_committed_offset(7);
+    let topic = OffsetCommitRequestTopic::default()
+        .with_name(topic.name.clone())
+        .with_partitions(vec![part]);
+    let request = OffsetCommitRequest::default()
+        .with_group_id(text(group).into())
+        .with_generation_id_or_member_epoch(-1)
+        .with_retention_time_ms(retention_ms)
+        .with_topics(vec![topic]);
+    connection.call(3, &request).topics[0].partitions[0].error_code
+}
+
+/// The clock of a group that is in use does not run (KIP-211); that of offsets without members runs from their commit.
+#[test]
+fn offsets_expire_when_nobody_uses_them() {
+    let settings = [("offsets.retention.check.interval.ms", "200")];
+    let broker = Broker::start("offsets-expire", &settings);
+    let mut connection = Connection::open(broker.port);
+    let answer = create(&mut connection, creatable("t", 1), false);
+    let topic = Topic {
+        name: answer.name,
+        id: answer.topic_id,
+    };
+    let (short, long) = ("short", "long");
+    for group in [short, long] {
+        clock::wait_until("the coordinator", || {
+            let request = FindCoordinatorRequest::default()
+                .with_key_type(0)
+                .with_coordinator_keys(vec![text(group)]);
+            connection.call(4, &request).coordinators[0].error_code == 0
+        });
+        let retention = if group == short { 1_000 } else { -1 };
+        clock::wait_until("the commit", || {
+            commit_for(&mut connection, group, &topic, retention) == 0
+        });
+    }
+    assert_eq!(committed(&mut connection, short, &topic).1, 7);
+    clock::wait_until("the offset to expire", || {
+        committed(&mut connection, short, &topic).1 == -1
+    });
+    assert_eq!(
+        committed(&mut connection, long, &topic).1,
+        7,
+        "kept for seven days"
+    );
+    assert_eq!(
+        state(&mut connection, short),
+        "Dead",
+        "nothing is left of the group"
+    );
 }
 
 fn delete(connection: &mut Connection, group: &str) -> i16 {

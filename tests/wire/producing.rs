@@ -7,8 +7,10 @@ use kafka_protocol::messages::InitProducerIdRequest;
 use crate::batch::{self, Batch, Codec};
 use crate::client::Connection;
 use crate::common::{
-    PRODUCE, Topic, connect, fetch, fetch_as, produce, produce_as, produce_request,
+    PRODUCE, Topic, connect, creatable, create, fetch, fetch_as, produce, produce_as,
+    produce_request,
 };
+use crate::support::broker::Broker;
 use crate::support::clock;
 
 fn now() -> i64 {
@@ -424,6 +426,33 @@ fn an_unknown_producer_may_go_on_anywhere_in_a_partition_with_records() {
     let from = |sequence| Batch::of(now(), &["a"]).by(id, epoch, sequence).bytes();
     assert_eq!(produce(&mut connection, &topic, from(9)), 1);
     assert_eq!(produce(&mut connection, &topic, from(10)), 2);
+}
+
+/// KIP-360: an idle producer is forgotten after a time of its own, which nothing else knows of, and may go on all the same.
+#[test]
+fn a_producer_that_was_idle_for_long_goes_on() {
+    let settings = [
+        ("producer.id.expiration.ms", "1000"),
+        ("producer.id.expiration.check.interval.ms", "200"),
+    ];
+    let broker = Broker::start("producer-expires", &settings);
+    let mut connection = Connection::open(broker.port);
+    let answer = create(&mut connection, creatable("t", 1), false);
+    let topic = Topic {
+        name: answer.name,
+        id: answer.topic_id,
+    };
+    topic.wait_served_by(&mut connection, 1);
+    let batch = |sequence| Batch::of(now(), &["a"]).by(77, 0, sequence).bytes();
+    let mut send = |sequence| {
+        let answer = produce_as(&mut connection, PRODUCE, &topic, -1, batch(sequence));
+        (answer.error_code, answer.base_offset)
+    };
+    assert_eq!([send(0), send(1)], [(0, 0), (0, 1)]);
+    assert_eq!(send(1), (0, 1), "known: sent again, it is where it was");
+    assert_eq!(send(5).0, 45, "known: OUT_OF_ORDER_SEQUENCE_NUMBER");
+    clock::wait_until("it to be forgotten", || send(5).0 == 0);
+    assert_eq!(send(6), (0, 3), "known again");
 }
 
 #[test]

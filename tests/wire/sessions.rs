@@ -1,10 +1,12 @@
 //! Fetch sessions (KIP-227): what an answer leaves out, and what ends a session.
+use kafka_protocol::messages::delete_topics_request::DeleteTopicState;
 use kafka_protocol::messages::fetch_request::ForgottenTopic;
-use kafka_protocol::messages::{FetchRequest, FetchResponse};
+use kafka_protocol::messages::{DeleteTopicsRequest, FetchRequest, FetchResponse};
 
 use crate::batch::Batch;
 use crate::client::Connection;
-use crate::common::{FETCH, Topic, connect, fetch_request, parts, produce};
+use crate::common::{FETCH, Topic, connect, creatable, create, fetch_request, parts, produce};
+use crate::support::broker::Broker;
 use crate::support::clock;
 
 const EPOCH_WRONG: i16 = 71;
@@ -202,6 +204,56 @@ fn names_and_ids_do_not_mix_in_a_session() {
             "{first}, then {then}"
         );
     }
+}
+
+#[test]
+fn without_room_for_a_session_the_fetch_is_answered_all_the_same() {
+    let settings = [("max.incremental.fetch.session.cache.slots", "16")];
+    let broker = Broker::start("sessions-full", &settings);
+    let mut connection = Connection::open(broker.port);
+    let answer = create(&mut connection, creatable("t", 1), false);
+    let topic = Topic {
+        name: answer.name,
+        id: answer.topic_id,
+    };
+    topic.wait_served_by(&mut connection, 1);
+    let size = add(&mut connection, &topic);
+    // Brokers share the room out to parts of theirs, and a connection or chance chooses one.
+    let mut opened = 0;
+    for _ in 0..300 {
+        let mut connection = Connection::open(broker.port);
+        let request = fetch_request(FETCH, &[(&topic, 0, 0)]).with_session_epoch(0);
+        let answer = connection.call(FETCH, &request);
+        assert_eq!((answer.error_code, parts(&answer)), (0, vec![(0, 0, size)]));
+        opened += usize::from(answer.session_id != 0);
+    }
+    assert_eq!(opened, 16, "no session is no error");
+}
+
+/// It goes on with the new topic, as without a session.
+#[test]
+fn a_session_by_name_survives_the_topic_that_is_made_anew() {
+    let first = Topic::new("session-anew");
+    let mut writer = connect();
+    add(&mut writer, &first);
+    let (mut session, _) = Session::open(FETCH, &[(&first, 0, 1)]);
+    delete(&mut writer, &first);
+    clock::wait_until("the session to hear of it", || {
+        let answer = session.next(&[]);
+        parts(&answer).contains(&(0, 3, 0))
+    });
+    let second = Topic::new("session-anew");
+    let size = add(&mut writer, &second);
+    let answer = session.next(&[(&second, 0, 0)]);
+    assert_eq!(parts(&answer), [(0, 0, size)]);
+}
+
+fn delete(connection: &mut Connection, topic: &Topic) {
+    let state = DeleteTopicState::default().with_name(Some(topic.name.clone()));
+    let request = DeleteTopicsRequest::default()
+        .with_topics(vec![state])
+        .with_timeout_ms(30_000);
+    assert_eq!(connection.call(6, &request).responses[0].error_code, 0);
 }
 
 #[test]

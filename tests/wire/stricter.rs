@@ -1,11 +1,15 @@
 //! Where this broker promises more than Apache does, or something else: these do not pass there.
 use bytes::Bytes;
-use kafka_protocol::messages::{ApiVersionsRequest, FindCoordinatorRequest, InitProducerIdRequest};
+use kafka_protocol::messages::delete_topics_request::DeleteTopicState;
+use kafka_protocol::messages::{
+    ApiVersionsRequest, DeleteTopicsRequest, FindCoordinatorRequest, InitProducerIdRequest,
+};
 
-use crate::batch::Batch;
+use crate::batch::{self, Batch};
 use crate::client::Connection;
 use crate::common::{
-    PRODUCE, Topic, connect, creatable, create, fetch_as, produce, produce_as, text,
+    PRODUCE, Topic, connect, creatable, create, fetch_as, fetch_request, parts, produce,
+    produce_as, text,
 };
 use crate::producing::producer;
 use crate::support::broker::Broker;
@@ -122,4 +126,70 @@ fn claims_of_large_frames_cost_no_memory() {
     let resident = broker.resident_kib().expect("the kernel counts it");
     println!("{resident} KiB resident with a hundred claims of 100 MiB");
     assert!(resident < 1 << 20, "{resident} KiB resident");
+}
+
+/// KIP-110: clients before Fetch 10 cannot know zstd. What lies in a topic that leaves the codec to its producers is theirs
+/// to cope with. (Apache 4.4 sends it to all of them, earlier versions refused as this broker does.)
+#[test]
+fn a_topic_of_zstd_is_for_clients_that_know_it() {
+    let zstd = Topic::with("fetch-zstd", 1, &[("compression.type", "zstd")]);
+    let any = Topic::new("fetch-any-codec");
+    let mut connection = connect();
+    produce(&mut connection, &zstd, some(&["a", "b"]));
+    for version in [4, 9] {
+        let data = fetch_as(&mut connection, version, &zstd, 0);
+        assert_eq!(
+            data.error_code, 76,
+            "UNSUPPORTED_COMPRESSION_TYPE, version {version}"
+        );
+        assert_eq!(
+            (data.high_watermark, data.records),
+            (-1, Some(Bytes::new()))
+        );
+    }
+    let packed = fetch_as(&mut connection, 10, &zstd, 0).records;
+    let packed = packed.expect("records");
+    assert_eq!(batch::read(packed.clone())[0].attributes & 7, 4, "zstd");
+    // Compressed so already: its bytes stay as they are, whatever the level was.
+    for topic in [&zstd, &any] {
+        let base = produce(&mut connection, topic, packed.clone());
+        let again = fetch_as(&mut connection, 10, topic, base).records;
+        assert_eq!(again.expect("records")[16..], packed[16..]);
+    }
+    for version in [4, 9, 10] {
+        let data = fetch_as(&mut connection, version, &any, 0);
+        let records = data.records.expect("records");
+        assert_eq!(
+            (data.error_code, &records[16..]),
+            (0, &packed[16..]),
+            "version {version}"
+        );
+    }
+}
+
+/// The topic with that id is gone for good, whatever has its name now. (Apache looks by the name that it found when the
+/// session began: first there is no such partition, later its id is inconsistent.)
+#[test]
+fn a_session_by_id_is_told_that_its_topic_is_gone() {
+    let first = Topic::new("session-id-anew");
+    let mut connection = connect();
+    produce(&mut connection, &first, some(&["a"]));
+    let request = fetch_request(13, &[(&first, 0, 1)]).with_session_epoch(0);
+    let opened = connection.call(13, &request);
+    assert!(opened.session_id != 0);
+    let state = DeleteTopicState::default().with_name(Some(first.name.clone()));
+    let delete = DeleteTopicsRequest::default()
+        .with_topics(vec![state])
+        .with_timeout_ms(30_000);
+    assert_eq!(connection.call(6, &delete).responses[0].error_code, 0);
+    for epoch in 1..=2 {
+        let request = fetch_request(13, &[])
+            .with_session_id(opened.session_id)
+            .with_session_epoch(epoch);
+        let answer = connection.call(13, &request);
+        assert_eq!(parts(&answer), [(0, 100, 0)], "UNKNOWN_TOPIC_ID");
+        if epoch == 1 {
+            Topic::new("session-id-anew");
+        }
+    }
 }

@@ -15,7 +15,7 @@ broker_keys! {
         "Check that a partition was added to the transaction before it is written (KIP-890).";
     "producer.id.expiration.ms" int "86400000" (at_least 1) low cluster_wide done
         "The sequence numbers of a producer that is silent for so long are forgotten.";
-    [internal] "producer.id.expiration.check.interval.ms" int "600000" (at_least 1) low read_only (ignored EXPIRY_AT_OPEN)
+    [internal] "producer.id.expiration.check.interval.ms" int "600000" (at_least 1) low read_only done
         "How often such producers are looked for.";
     "transactional.id.expiration.ms" int "604800000" (at_least 1) high read_only (ignored NO_TRANSACTIONS)
         "A transactional id that is not used for so long is forgotten.";

@@ -36,4 +36,3 @@ pub const SYSTEM_SOCKETS: &str = "sockets keep the sizes that the system gives a
 pub const ONE_DECOMPRESSED_BOUND: &str = "one fixed bound holds for what a batch may decompress to";
 pub const ONE_CHECKPOINT: &str =
     "all checkpoints are written together (log.flush.offset.checkpoint.interval.ms)";
-pub const EXPIRY_AT_OPEN: &str = "silent producers are looked for at an interval of the log itself";

@@ -102,6 +102,7 @@ impl Log {
                 .count(|counters| counters.refused_batches += batches.len() as u64);
         }
         let ticket = ticket?;
+        self.0.count_producers();
         if !ticket.duplicate && !batches.is_empty() {
             self.0.storage.count(|counters| {
                 counters.appended_batches += batches.len() as u64;

@@ -357,6 +357,8 @@ pub(crate) async fn open_new(core: &shards::Core, path: &Path) -> Result<File, S
 
 impl Drop for LogInner {
     fn drop(&mut self) {
+        self.storage
+            .count_producers(self.counted_producers.get(), 0);
         let dropped = self.state.borrow_mut().drop_cached();
         self.storage
             .0

@@ -35,7 +35,7 @@ use crate::storage::Storage;
 use protocol::Uuid;
 use shards::sync::Event;
 use state::{State, Status};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -54,6 +54,8 @@ pub(crate) struct LogInner {
     pub progress: Event,
     /// The writer stopped, or a hold ended.
     pub quiet: Event,
+    /// Producers of this log that the core's storage has counted.
+    pub counted_producers: Cell<usize>,
 }
 
 impl Log {
@@ -212,6 +214,27 @@ impl LogInner {
         if !state.producers.is_empty() {
             let expiration = state.config.producer_id_expiration_ms;
             state.producers.remove_expired(now_ms, expiration);
+        }
+        drop(state);
+        self.count_producers();
+    }
+
+    pub fn producer_count(&self) -> usize {
+        self.state.borrow().producers.len()
+    }
+
+    /// Forgets the longest idle producers.
+    pub fn forget_producers(&self, count: usize) {
+        self.state.borrow_mut().producers.forget_idle(count);
+        self.count_producers();
+    }
+
+    /// Tells the core's storage how many producers are remembered here.
+    pub fn count_producers(&self) {
+        let now = self.producer_count();
+        let before = self.counted_producers.replace(now);
+        if before != now {
+            self.storage.count_producers(before, now);
         }
     }
 

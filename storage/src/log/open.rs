@@ -91,8 +91,10 @@ impl Log {
             state: RefCell::new(loaded.into_state(core, directory, options.config)),
             progress: Event::new(),
             quiet: Event::new(),
+            counted_producers: std::cell::Cell::new(0),
         });
         storage.register(&inner);
+        inner.count_producers();
         if dirty {
             // Something was mended: the next rest makes it durable.
             inner.ensure_watched();

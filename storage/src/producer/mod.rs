@@ -314,10 +314,13 @@ impl ProducerState {
     /// Keeps at most `limit` producers. When there are more, the longest idle tenth goes at once, so that a flood of
     /// new ids costs a sort every tenth, not a scan each. Open transactions stay.
     pub fn enforce_limit(&mut self, limit: usize) {
-        if self.producers.len() <= limit {
-            return;
+        if self.producers.len() > limit {
+            self.forget_idle(self.producers.len() - limit + limit / 10);
         }
-        let surplus = self.producers.len() - limit + limit / 10;
+    }
+
+    /// Forgets so many producers, the longest idle ones. Open transactions stay.
+    pub fn forget_idle(&mut self, count: usize) {
         let mut idle: Vec<(i64, i64)> = self
             .producers
             .iter()
@@ -330,7 +333,7 @@ impl ProducerState {
             })
             .collect();
         idle.sort_unstable();
-        for (_, id) in idle.into_iter().take(surplus) {
+        for (_, id) in idle.into_iter().take(count) {
             self.producers.remove(&id);
         }
     }
