@@ -11,6 +11,7 @@ pub mod controller;
 pub mod coordinator;
 pub mod features;
 pub mod handlers;
+pub mod http;
 pub mod metadata;
 pub mod network;
 pub mod outgoing;

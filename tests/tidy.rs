@@ -15,7 +15,7 @@ const ORDER: &[&[&str]] = &[
     &["coordinator", "controller"],
     &["shard"],
     &["handlers"],
-    &["network"],
+    &["network", "http"],
     &["server"],
     &["cli"],
 ];

@@ -48,3 +48,5 @@ mod sessions;
 mod stricter;
 #[path = "wire/topics.rs"]
 mod topics;
+#[path = "wire/watching.rs"]
+mod watching;

@@ -15,7 +15,7 @@ mod executor;
 pub mod fault;
 pub mod io;
 pub mod mesh;
-mod metrics;
+pub mod metrics;
 pub mod placement;
 mod runtime;
 pub mod signals;

@@ -115,3 +115,67 @@ impl Counter {
         self.0.get()
     }
 }
+
+/// Whether a number only grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetricKind {
+    /// A total since the start.
+    Counter,
+    /// A value now, or the largest so far.
+    Gauge,
+}
+
+/// One number of a set of counters `T`, for whoever publishes it: its name and what it is, in one place.
+#[derive(Clone, Copy, Debug)]
+pub struct Metric<T> {
+    /// In the style of Prometheus, without prefix and without the suffix of totals.
+    pub name: &'static str,
+    /// What it counts, for people.
+    pub help: &'static str,
+    /// Whether it only grows.
+    pub kind: MetricKind,
+    /// Takes it out of the set.
+    pub value: fn(&T) -> u64,
+}
+
+/// A table of [`Metric`]s, a line each: `counter field "help";`, where the name is the field's.
+#[macro_export]
+macro_rules! metrics {
+    ($set:ty, $prefix:literal: $($kind:ident $name:ident $help:literal;)*) => {
+        &[$($crate::metrics::Metric::<$set> {
+            name: concat!($prefix, stringify!($name)),
+            help: $help,
+            kind: $crate::metrics!(@ $kind),
+            value: |set| u64::from(set.$name),
+        },)*]
+    };
+    (@ counter) => { $crate::metrics::MetricKind::Counter };
+    (@ gauge) => { $crate::metrics::MetricKind::Gauge };
+}
+
+/// What a core tells of itself.
+pub const CORE_METRICS: &[Metric<CoreMetrics>] = crate::metrics! { CoreMetrics, "core_":
+    counter turns "Passes of the main loop.";
+    counter sleeps "Passes that found nothing to do and slept.";
+    counter tasks_run "Polls of tasks.";
+    gauge tasks_alive "Tasks that exist now.";
+    counter stalls "Polls that held the core for too long.";
+    gauge longest_poll_us "Longest poll so far, in microseconds.";
+    counter submissions "Operations given to the kernel or to the thread pool.";
+    gauge operations_in_flight "Operations that are not completed.";
+    counter completions "Completions taken.";
+    counter enters "System calls that handed over operations or waited.";
+    counter timers_fired "Timers that fired.";
+    counter mesh_received "Calls and posts from other cores.";
+    counter mesh_sent "Calls, posts and replies to other cores.";
+    gauge mailbox_depth_max "Most messages found waiting from other cores at one time.";
+    counter lane_overflow "Messages to other cores that found their lane full and waited.";
+    counter wakeups_sent "Sleeping cores that this core woke.";
+    counter wakeups_received "Times this core was woken by others.";
+    gauge recv_pool_in_use "Bytes of the receive pool held by connections.";
+    counter recv_pool_limit_hits "Times a connection waited for memory of the receive pool.";
+    counter bytes_received "Bytes received on sockets.";
+    counter bytes_sent "Bytes sent on sockets.";
+    counter bytes_sent_from_files "Bytes sent from files, part of those sent on sockets.";
+    counter cold_prefetches "File ranges that were not in the page cache and were read ahead off the core.";
+};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::connection_limits::ConnectionLimits;
-use super::endpoint::{Endpoint, Voter};
+use super::endpoint::{Endpoint, SecurityProtocol, Voter, split_host_port};
 use super::error::ConfigError;
 use super::listeners::Listeners;
 use super::settings::Settings;
@@ -87,6 +87,8 @@ pub struct RuntimeConfig {
     /// Keep each shard on its core.
     pub pin: bool,
     pub backend: IoBackend,
+    /// `ringmain.http.listener`: where metrics and health are told.
+    pub http: Option<Endpoint>,
 }
 
 /// `ringmain.io.backend`.
@@ -260,7 +262,7 @@ impl BrokerConfig {
             controller_listeners: listeners.controller,
             advertised_controller_listeners: listeners.advertised_controller,
             storage: storage(&settings),
-            runtime: runtime(&settings),
+            runtime: runtime(&settings)?,
             network: network(&settings)?,
             topics: TopicsConfig {
                 auto_create: settings.boolean("auto.create.topics.enable"),
@@ -371,8 +373,8 @@ fn quorum(settings: &Settings, controller_names: &[String]) -> Result<QuorumConf
     })
 }
 
-fn runtime(settings: &Settings) -> RuntimeConfig {
-    RuntimeConfig {
+fn runtime(settings: &Settings) -> Result<RuntimeConfig, ConfigError> {
+    Ok(RuntimeConfig {
         shards: u16::try_from(settings.integer("ringmain.shards"))
             .ok()
             .filter(|count| *count > 0),
@@ -382,7 +384,24 @@ fn runtime(settings: &Settings) -> RuntimeConfig {
             Some("epoll") => IoBackend::Epoll,
             _ => IoBackend::Auto,
         },
+        http: http(settings)?,
+    })
+}
+
+fn http(settings: &Settings) -> Result<Option<Endpoint>, ConfigError> {
+    const KEY: &str = "ringmain.http.listener";
+    let text = settings.text(KEY).unwrap_or_default();
+    if text.is_empty() {
+        return Ok(None);
     }
+    let wrong = || ConfigError::value(KEY, text, "it should be in the form host:port");
+    let (host, port) = split_host_port(text).ok_or_else(wrong)?;
+    Ok(Some(Endpoint {
+        name: "HTTP".into(),
+        protocol: SecurityProtocol::Plaintext,
+        host: (!host.is_empty()).then(|| host.to_string()),
+        port: port.parse().map_err(|_| wrong())?,
+    }))
 }
 
 fn network(settings: &Settings) -> Result<NetworkConfig, ConfigError> {

@@ -20,8 +20,8 @@ use super::metadata_log::MetadataLogFile;
 use super::registration::registration;
 use super::{Node, ServeError, checkpoints, disks, stop};
 use crate::controller::{Controller, ControllerOptions, ControllerSettings, SnapshotRules};
-use crate::network;
 use crate::shard::Shard;
+use crate::{http, network};
 
 /// What `storage format` leaves in the metadata directory.
 const BOOTSTRAP_FILE: &str = "bootstrap.checkpoint";
@@ -75,6 +75,12 @@ async fn start(
     listeners: Vec<Bound>,
 ) -> Result<Running, ServeError> {
     let began = shard.core.now();
+    if let Some(endpoint) = &shard.config.runtime.http {
+        http::open(shard, endpoint).map_err(|source| ServeError::Listener {
+            endpoint: endpoint.to_string(),
+            source,
+        })?;
+    }
     let mut directories = open_directories(shard, node).await?;
     let log = MetadataLogFile::open(&shard.storage, &shard.config, &directories).await?;
     let metadata_log = Rc::new(log);
@@ -109,6 +115,7 @@ async fn start(
     let watch = disks::watch(shard.clone(), hosting.clone(), controller.clone());
     drop(shard.core.spawn(TaskClass::Background, "disks", watch));
     hosting.assign_directories(&controller).await;
+    shard.start.done();
     announce(shard, node, partitions);
     let took = node.took_so_far + (shard.core.now() - began);
     info!(milliseconds = took.as_millis() as u64, "ready");

@@ -150,6 +150,7 @@ impl Hosting {
                 }
             }
         }
+        self.shard.start.expect(count);
         let opened = work.into_iter().map(|(core, work)| {
             let open = move |shard: &Rc<Shard>| {
                 let offline = work.offline.len();

@@ -5,6 +5,8 @@ mod connections;
 mod controlling;
 mod disk_failures;
 mod groups;
+mod metrics;
+mod start;
 mod stopping;
 mod view;
 
@@ -13,7 +15,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use protocol::{ApiKey, Str};
+use protocol::Str;
 use shards::mesh::Mesh;
 use shards::sync::ByteBudget;
 use shards::{Core, CoreId};
@@ -28,6 +30,8 @@ use crate::replication::{FetchSessionCache, Replicas};
 pub use connections::{Caller, Connections, Door, Place};
 pub use controlling::{ask_controller, auto_create, next_producer_id};
 pub use disk_failures::DiskFailures;
+pub use metrics::{Counter, SHARD_METRICS, ShardMetrics, ShardSnapshot};
+pub use start::Start;
 pub use stopping::Stopping;
 pub use view::ClusterView;
 
@@ -46,54 +50,6 @@ pub struct Memory {
     pub requests: ByteBudget,
     /// Record bytes that answers refer to and that have not left yet.
     pub responses: ByteBudget,
-}
-
-/// Counters of one core; plain numbers, added up when somebody looks.
-#[derive(Default)]
-pub struct ShardMetrics {
-    /// Frames that were no request we answer; their connections were closed.
-    pub bad_requests: Counter,
-    /// Connections accepted.
-    pub connections_accepted: Counter,
-    /// Connections closed at once, because their address had as many as it may have.
-    pub connections_refused: Counter,
-    /// Connections closed because they were silent for `connections.max.idle.ms`.
-    pub connections_idle_closed: Counter,
-    /// Fetches that got a small answer because others held the whole budget.
-    pub fetches_without_budget: Counter,
-    /// Record bytes that left from memory.
-    pub fetched_from_memory: Counter,
-    /// Record bytes that left from segment files, without passing through this process.
-    pub fetched_from_files: Counter,
-    requests: RefCell<Vec<u64>>,
-}
-
-/// A number that only grows.
-#[derive(Default)]
-pub struct Counter(Cell<u64>);
-
-impl Counter {
-    /// Adds to it.
-    pub fn add(&self, count: u64) {
-        self.0.set(self.0.get() + count);
-    }
-
-    /// Its value.
-    pub fn get(&self) -> u64 {
-        self.0.get()
-    }
-}
-
-impl ShardMetrics {
-    /// Counts a request of this API.
-    pub fn count_request(&self, api: ApiKey) {
-        let index = usize::try_from(api.code()).unwrap_or_default();
-        let mut requests = self.requests.borrow_mut();
-        if requests.len() <= index {
-            requests.resize(index + 1, 0);
-        }
-        requests[index] += 1;
-    }
 }
 
 /// Where a node can be reached by the listener that was asked.
@@ -137,6 +93,8 @@ pub struct Shard {
     pub released: Stopping,
     /// Disks that failed, on core 0.
     pub disk_failures: DiskFailures,
+    /// How far the start has come; used on the core that directs it.
+    pub start: Start,
     /// Counters.
     pub metrics: ShardMetrics,
     /// Fetches of this core's connections that wait for records.
@@ -189,6 +147,7 @@ impl Shard {
             stopping: Stopping::default(),
             released: Stopping::default(),
             disk_failures: DiskFailures::default(),
+            start: Start::default(),
             metrics: ShardMetrics::default(),
             parked_fetches: Cell::new(0),
             view: RefCell::new(parts.view),

@@ -27,7 +27,7 @@ pub use log::{
     AppendTicket, Damage, Log, OpenOptions, Piece, ReadLimits, ReadResult, RecoveryReport,
     Shutdown, TimestampOffset, Truncation, WriteOutcome,
 };
-pub use metrics::Counters;
+pub use metrics::{Counters, STORAGE_METRICS};
 pub use names::{DirectoryKind, TopicPartition};
 pub use producer::AppendOrigin;
 pub use segment::index;

@@ -1,5 +1,7 @@
 //! Counters of one core's storage: plain integers, added up by whoever scrapes.
 
+use shards::metrics::Metric;
+
 /// Totals since the start, and gauges (the last four).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -39,3 +41,32 @@ pub struct Counters {
     pub open_read_files: u64,
     pub busy_logs: u64,
 }
+
+/// What the logs of a core tell of themselves.
+pub const STORAGE_METRICS: &[Metric<Counters>] = shards::metrics! { Counters, "storage_":
+    counter appended_batches "Batches given offsets.";
+    counter appended_bytes "Bytes of batches given offsets.";
+    counter refused_batches "Batches refused because their sequence did not fit.";
+    counter duplicate_batches "Batches that were there already, answered with their offsets.";
+    counter full_failures "Appends that failed because the disk was full.";
+    counter io_failures "Appends that failed for another reason.";
+    counter writes "Writes to segments.";
+    counter written_bytes "Bytes written to segments, padding and repeated blocks included.";
+    counter syncs "Forced writes.";
+    counter memory_reads "Reads answered from memory alone.";
+    counter file_reads "Reads that touched a file.";
+    counter memory_bytes "Bytes handed out from memory.";
+    counter file_bytes "Bytes handed out as ranges of files.";
+    counter lookup_bytes "Bytes read from files to find positions.";
+    counter cache_evictions "Recent writes dropped from memory to stay within the budget.";
+    counter rolls "Segments begun.";
+    counter recovered_segments "Segments checked batch by batch when they were opened.";
+    counter recovered_bytes "Bytes checked batch by batch when logs were opened.";
+    counter truncated_bytes "Bytes cut off as torn or foreign.";
+    counter rebuilt_indexes "Indexes built anew because they were missing or wrong.";
+    counter rests "Logs that went to rest: files closed, space given back.";
+    gauge cache_bytes "Bytes of recent writes kept in memory.";
+    gauge index_cache_bytes "Bytes of indexes kept in memory.";
+    gauge open_read_files "Segment files open for reading.";
+    gauge busy_logs "Logs with open files or unwritten records.";
+};

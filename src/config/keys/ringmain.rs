@@ -7,4 +7,6 @@ broker_keys! {
         "Keep each shard on its own core. Turn it off where other work shares the cores.";
     "ringmain.io.backend" string "auto" (one_of "auto" "ring" "epoll") medium read_only done
         "How files and sockets are driven: ring (io_uring), epoll with a thread pool for files, or auto, which takes ring where the kernel allows it.";
+    "ringmain.http.listener" string "" any low read_only done
+        "Where metrics and health are told over HTTP, as host:port; no host means every interface. Empty: nowhere.";
 }

@@ -1,0 +1,175 @@
+//! The HTTP port: metrics and health, for machines that watch this one.
+//!
+//! One small request a connection, GET only. It opens before the partitions do, so that a start that
+//! takes long is seen to be alive.
+
+mod health;
+mod metrics;
+
+use std::cell::Cell;
+use std::io;
+use std::pin::pin;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::{Either, select};
+use shards::TaskClass;
+use shards::io::{BoundListener, TcpListener, TcpStream};
+use tracing::{debug, warn};
+
+use crate::config::Endpoint;
+use crate::shard::Shard;
+
+/// Bytes that a request may have up to the end of its headers.
+const REQUEST_BYTES_MAX: usize = 8 * 1024;
+const HEADERS_MAX: usize = 64;
+/// A request that takes longer is given up.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Connections at one time; more are closed at once.
+const CONNECTIONS_MAX: usize = 32;
+const REST_AFTER_FAILURE: Duration = Duration::from_millis(100);
+
+/// Opens the port and serves it until the core ends.
+///
+/// # Errors
+/// An address that cannot be bound.
+pub fn open(shard: &Rc<Shard>, endpoint: &Endpoint) -> io::Result<()> {
+    let open = Rc::new(Cell::new(0));
+    for address in endpoint.bind_addresses()? {
+        let bound = match BoundListener::bind(address.address) {
+            Err(_) if !address.required => continue,
+            bound => bound?,
+        };
+        let listener = bound.attach(&shard.core)?;
+        let accept = accept(shard.clone(), listener, open.clone());
+        drop(shard.core.spawn(TaskClass::Network, "http", accept));
+    }
+    Ok(())
+}
+
+/// Accepts until the core may end.
+async fn accept(shard: Rc<Shard>, listener: TcpListener, open: Rc<Cell<usize>>) {
+    loop {
+        let next = pin!(listener.accept());
+        let end = pin!(shard.released.wait());
+        let Either::Left((accepted, _)) = select(next, end).await else {
+            return;
+        };
+        match accepted {
+            Ok(socket) if open.get() < CONNECTIONS_MAX => match socket.attach(&shard.core) {
+                Ok(stream) => serve(&shard, stream, open.clone()),
+                Err(error) => debug!(%error, "an HTTP connection ended before it was served"),
+            },
+            Ok(_) => {}
+            Err(error) => {
+                warn!(%error, "cannot accept an HTTP connection");
+                shard.core.sleep(REST_AFTER_FAILURE).await;
+            }
+        }
+    }
+}
+
+fn serve(shard: &Rc<Shard>, stream: TcpStream, open: Rc<Cell<usize>>) {
+    open.set(open.get() + 1);
+    let core = shard.core.clone();
+    let shard = shard.clone();
+    let task = async move {
+        let answered = shard
+            .core
+            .timeout(PATIENCE, exchange(&shard, &stream))
+            .await;
+        if !matches!(answered, Ok(Ok(()))) {
+            debug!(peer = %stream.peer_addr(), "an HTTP request came to nothing");
+        }
+        stream.shutdown();
+        open.set(open.get() - 1);
+    };
+    drop(core.spawn(TaskClass::Network, "http-request", task));
+}
+
+async fn exchange(shard: &Rc<Shard>, stream: &TcpStream) -> io::Result<()> {
+    let mut received = Vec::new();
+    let answer = loop {
+        let chunk = stream.recv().await?;
+        if chunk.is_empty() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        received.extend_from_slice(&chunk);
+        match parse(&received) {
+            Parsed::More if received.len() <= REQUEST_BYTES_MAX => {}
+            Parsed::More => break Answer::text(431, "the request is too long\n"),
+            Parsed::Bad => break Answer::text(400, "this is no HTTP request\n"),
+            Parsed::Get(path) => break route(shard, &path).await,
+            Parsed::OtherMethod => break Answer::text(405, "only GET is answered here\n"),
+        }
+    };
+    stream.send(answer.into_parts()).await
+}
+
+enum Parsed {
+    More,
+    Bad,
+    OtherMethod,
+    Get(String),
+}
+
+fn parse(received: &[u8]) -> Parsed {
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let mut request = httparse::Request::new(&mut headers);
+    match request.parse(received) {
+        Err(_) => Parsed::Bad,
+        Ok(httparse::Status::Partial) => Parsed::More,
+        Ok(httparse::Status::Complete(_)) => match (request.method, request.path) {
+            (Some("GET"), Some(path)) => {
+                Parsed::Get(path.split('?').next().unwrap_or_default().to_owned())
+            }
+            _ => Parsed::OtherMethod,
+        },
+    }
+}
+
+async fn route(shard: &Rc<Shard>, path: &str) -> Answer {
+    match path {
+        "/metrics" => metrics::page(shard).await,
+        "/healthz" => Answer::text(200, "alive\n"),
+        "/readyz" => health::readiness(shard).await,
+        _ => Answer::text(404, "there is /metrics, /healthz and /readyz\n"),
+    }
+}
+
+/// What is sent back.
+struct Answer {
+    status: u16,
+    content_type: &'static str,
+    body: String,
+}
+
+impl Answer {
+    fn text(status: u16, body: impl Into<String>) -> Self {
+        Answer {
+            status,
+            content_type: "text/plain; charset=utf-8",
+            body: body.into(),
+        }
+    }
+
+    fn into_parts(self) -> Vec<Bytes> {
+        let reason = match self.status {
+            200 => "OK",
+            400 => "Bad Request",
+            404 => "Not Found",
+            405 => "Method Not Allowed",
+            431 => "Request Header Fields Too Large",
+            503 => "Service Unavailable",
+            _ => "Error",
+        };
+        let head = format!(
+            "HTTP/1.1 {} {reason}\r\ncontent-type: {}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+            self.status,
+            self.content_type,
+            self.body.len()
+        );
+        vec![Bytes::from(head), Bytes::from(self.body)]
+    }
+}
