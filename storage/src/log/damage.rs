@@ -87,6 +87,22 @@ impl DamagedRanges {
     }
 }
 
+/// Whether zeros stand where a batch would begin: the end of what was written, and no need to look further.
+pub(crate) async fn begins_with_zeros(
+    core: &Core,
+    path: &Path,
+    at: u32,
+) -> Result<bool, StorageError> {
+    let file = open_segment(core, path).await?;
+    let head = file.read_at_most(core, u64::from(at), PREFIX).await;
+    let head = head.map_err(|error| StorageError::io("read", path, error))?;
+    Ok(only_zeros(&head))
+}
+
+fn only_zeros(part: &[u8]) -> bool {
+    part.iter().all(|byte| *byte == 0)
+}
+
 /// Whether a place looks like a write that was lost when power went: zeros where a batch begins, or a whole sector of
 /// zeros within.
 pub(crate) async fn is_lost_write(
@@ -96,23 +112,19 @@ pub(crate) async fn is_lost_write(
     to: u32,
 ) -> Result<bool, StorageError> {
     const WINDOW: u32 = 256 << 10;
-    let file = open_segment(core, path).await?;
-    let read = async |at: u32, want: u32| {
-        let bytes = file.read_at_most(core, u64::from(at), want as usize).await;
-        bytes.map_err(|error| StorageError::io("read", path, error))
-    };
-    let zeros = |part: &[u8]| part.iter().all(|byte| *byte == 0);
-    let head = read(from, (to - from).min(PREFIX as u32)).await?;
-    if zeros(&head) {
+    if begins_with_zeros(core, path, from).await? {
         return Ok(true);
     }
+    let file = open_segment(core, path).await?;
     let mut at = from.next_multiple_of(SECTOR);
     while at < to {
-        let bytes = read(at, (to - at).min(WINDOW)).await?;
-        if bytes.chunks_exact(SECTOR as usize).any(zeros) {
+        let want = (to - at).min(WINDOW) as usize;
+        let bytes = file.read_at_most(core, u64::from(at), want).await;
+        let bytes = bytes.map_err(|error| StorageError::io("read", path, error))?;
+        if bytes.chunks_exact(SECTOR as usize).any(only_zeros) {
             return Ok(true);
         }
-        at += WINDOW;
+        at = at.saturating_add(WINDOW);
     }
     Ok(false)
 }

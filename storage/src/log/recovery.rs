@@ -1,7 +1,7 @@
 //! Finding the end of a log at start: by its tail alone after a clean stop, batch by batch after a crash.
 
 use super::append::end_marker;
-use super::damage::{Damage, DamagedRange, is_lost_write};
+use super::damage::{Damage, DamagedRange, begins_with_zeros, is_lost_write};
 use super::indexes;
 use crate::batch::{self, BatchHeader, PREFIX};
 use crate::epochs::LeaderEpochs;
@@ -304,8 +304,11 @@ async fn pass_damage<S: Source>(
     scan: &mut Scan,
     (from, why): (u32, &'static str),
 ) -> Result<bool, StorageError> {
-    let found = walk.resync(from, scan.next_offset).await;
     let path = walk.path();
+    if begins_with_zeros(job.core, &path, from).await? {
+        return Ok(false);
+    }
+    let found = walk.resync(from, scan.next_offset).await;
     let Some(to) = found.map_err(|error| error.into_storage(&path))? else {
         return Ok(false);
     };

@@ -73,6 +73,22 @@ impl WalkError {
 pub(crate) const LOOKUP_WINDOW: u32 = 16 << 10;
 pub(crate) const SCAN_WINDOW: u32 = 256 << 10;
 
+/// Where in `bytes` the header of a v2 batch could begin that ends within the next `left` bytes.
+fn first_header(bytes: &[u8], left: usize) -> Option<usize> {
+    let mut skip = 0;
+    while skip + HEADER_V2 <= bytes.len() {
+        skip += bytes[skip + MAGIC_AT..]
+            .iter()
+            .position(|byte| *byte == 2)?;
+        let head = bytes.get(skip..skip + HEADER_V2)?;
+        if BatchHeader::parse(head).is_ok_and(|header| header.size <= left - skip) {
+            return Some(skip);
+        }
+        skip += 1;
+    }
+    None
+}
+
 /// Yields headers from `position` to `end`.
 pub(crate) struct Walk<'a, S> {
     source: &'a S,
@@ -264,12 +280,7 @@ impl<'a, S: Source> Walk<'a, S> {
             if bytes.len() < HEADER_V2 {
                 return Ok(None);
             }
-            let left = (self.end - from) as usize;
-            let found = bytes.windows(HEADER_V2).enumerate().find(|(skip, head)| {
-                head[MAGIC_AT] == 2
-                    && BatchHeader::parse(head).is_ok_and(|header| header.size <= left - skip)
-            });
-            if let Some((skip, _)) = found {
+            if let Some(skip) = first_header(&bytes, (self.end - from) as usize) {
                 return Ok(Some(from + skip as u32));
             }
             from += (bytes.len() - HEADER_V2 + 1) as u32;
