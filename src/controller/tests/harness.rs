@@ -8,13 +8,14 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use protocol::Uuid;
 use protocol::records::split_batches;
+use protocol::stored::MetadataRecord;
 
 use super::super::draft::Draft;
 use super::super::log::{LogFuture, MetadataLog, MetadataLogError, StoredFile};
 use super::super::machine::{Command, ControllerSettings, Machine, Reply, Surroundings};
 use super::super::start::{NodeRegistration, StartError, draft_start};
 use crate::config::BrokerConfig;
-use crate::metadata::snapshot_file::Checkpoint;
+use crate::metadata::snapshot_file::{Checkpoint, SnapshotId, replay_snapshot, write_snapshot};
 use crate::metadata::{
     BrokerRegistration, ControllerRegistration, Entry, Image, LogEntry, Replay, SupportedFeature,
     read_entries,
@@ -78,6 +79,8 @@ pub struct World {
     pub log: BytesMut,
     pub end_offset: i64,
     seed: u64,
+    /// Where restarts begin to read, if not with the log.
+    snapshot: Option<(Bytes, SnapshotId)>,
 }
 
 impl World {
@@ -93,6 +96,7 @@ impl World {
             log: BytesMut::new(),
             end_offset: 0,
             seed: 7,
+            snapshot: None,
         };
         world.start(None).unwrap();
         world
@@ -118,8 +122,47 @@ impl World {
     pub fn restart(&mut self) {
         let epoch = self.machine.quorum_epoch() + 1;
         let settings = self.machine.settings.clone();
-        self.machine = Machine::new(settings, epoch, replayed(&self.log));
+        self.machine = Machine::new(settings, epoch, self.read_back());
         self.start(None).unwrap();
+    }
+
+    /// The state that snapshot and log, or the log alone, give.
+    pub fn read_back(&self) -> Replay {
+        let Some((content, id)) = &self.snapshot else {
+            return replayed(&self.log);
+        };
+        let mut replay = replay_snapshot(content.clone(), *id).unwrap();
+        for entry in entries(&self.log) {
+            if entry.offset >= id.end_offset {
+                replay.apply(&entry).unwrap();
+            }
+        }
+        replay
+    }
+
+    /// The same node, started from a snapshot of its state instead of its log.
+    pub fn started_from_snapshot(&self) -> Self {
+        let quorum = self.machine.replay().quorum().clone();
+        let content = write_snapshot(self.image(), &quorum, 5).unwrap();
+        let id = SnapshotId::of(self.image());
+        let replay = replay_snapshot(content.clone(), id).unwrap();
+        let (settings, epoch) = (self.machine.settings.clone(), self.machine.quorum_epoch());
+        Self {
+            machine: Machine::new(settings, epoch, replay),
+            log: self.log.clone(),
+            end_offset: self.end_offset,
+            seed: self.seed,
+            snapshot: Some((content, id)),
+        }
+    }
+
+    /// Records that no command of ours writes, as another broker left them.
+    pub fn write(&mut self, records: Vec<MetadataRecord>) {
+        let version = self.machine.metadata_version();
+        let records = records.into_iter().map(|record| version.versioned(record));
+        let mut draft = Draft::new(self.machine.clone(), self.end_offset, 1000);
+        draft.add(records.collect()).unwrap();
+        self.take(draft);
     }
 
     pub fn run(&mut self, command: Command) -> Reply {

@@ -8,13 +8,18 @@ use protocol::messages::{
     CreatePartitionsRequest, CreatePartitionsRequestCreatePartitionsTopic, CreateTopicsRequest,
     DeleteTopicsRequest,
 };
+use protocol::stored::{
+    AccessControlEntryRecord, ClientQuotaRecord, ClientQuotaRecordEntityData, ConfigRecord,
+    DelegationTokenRecord, MetadataRecord, RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord, RemoveUserScramCredentialRecord, UserScramCredentialRecord,
+};
 use protocol::{Str, Uuid};
 
 use super::harness::{DIRECTORIES, World, entries, replayed};
 use super::topics::topic;
 use crate::controller::{AutoTopic, Command};
 use crate::metadata::snapshot_file::{SnapshotId, replay_snapshot, write_snapshot};
-use crate::metadata::{Image, Placement, Replay, changed_partitions};
+use crate::metadata::{Entry, Image, LogEntry, Placement, Replay, changed_partitions};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -25,7 +30,11 @@ enum Step {
     ProducerIds,
     Offline(bool),
     Move(u8, bool),
-    Restart { clean: bool },
+    Restart {
+        clean: bool,
+    },
+    /// Something that another broker wrote, by number, with a value or gone.
+    Foreign(u8, Option<u8>),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -38,6 +47,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => any::<bool>().prop_map(Step::Offline),
         1 => (0u8..6, any::<bool>()).prop_map(|(name, second)| Step::Move(name, second)),
         2 => any::<bool>().prop_map(|clean| Step::Restart { clean }),
+        3 => (0u8..16, proptest::option::of(any::<u8>()))
+            .prop_map(|(number, value)| Step::Foreign(number, value)),
     ]
 }
 
@@ -54,6 +65,57 @@ fn name(number: u8) -> Str {
         "..",
     ];
     Str::from_static(NAMES[usize::from(number) % NAMES.len()])
+}
+
+/// Records of features that are not built: quotas, credentials, access control, tokens; and configurations.
+fn foreign(number: u8, value: Option<u8>) -> MetadataRecord {
+    let name = Str::from(format!("n{}", number / 5));
+    let id = Uuid([number + 1; 16]);
+    let text = value.map(|value| Str::from(value.to_string()));
+    match (number % 5, value) {
+        (0, value) => ClientQuotaRecord {
+            entity: vec![ClientQuotaRecordEntityData {
+                entity_type: Str::from_static("user"),
+                entity_name: Some(name).filter(|_| number < 10),
+            }],
+            key: Str::from_static("producer_byte_rate"),
+            value: f64::from(value.unwrap_or(0)),
+            remove: value.is_none(),
+        }
+        .into(),
+        (1, Some(value)) => UserScramCredentialRecord {
+            name,
+            mechanism: 1,
+            salt: Bytes::from(vec![value; 9]),
+            iterations: 4096,
+            ..Default::default()
+        }
+        .into(),
+        (1, None) => RemoveUserScramCredentialRecord { name, mechanism: 1 }.into(),
+        (2, Some(value)) => AccessControlEntryRecord {
+            id,
+            resource_name: name,
+            resource_type: 2,
+            operation: (value % 10) as i8,
+            ..Default::default()
+        }
+        .into(),
+        (2, None) => RemoveAccessControlEntryRecord { id }.into(),
+        (3, Some(value)) => DelegationTokenRecord {
+            token_id: name,
+            expiration_timestamp: i64::from(value),
+            ..Default::default()
+        }
+        .into(),
+        (3, None) => RemoveDelegationTokenRecord { token_id: name }.into(),
+        _ => ConfigRecord {
+            resource_type: if number < 10 { 4 } else { 32 },
+            resource_name: name,
+            name: Str::from_static("some.key"),
+            value: text,
+        }
+        .into(),
+    }
 }
 
 fn run(world: &mut World, step: &Step) {
@@ -96,8 +158,48 @@ fn run(world: &mut World, step: &Step) {
             }
             return world.restart();
         }
+        Step::Foreign(number, value) => {
+            let record = foreign(*number, *value);
+            // What is not there cannot go.
+            if value.is_some() || replayable(world, &record) {
+                world.write(vec![record]);
+            }
+            return;
+        }
     };
     world.run(command);
+}
+
+/// Whether the record makes sense after all that was written.
+fn replayable(world: &World, record: &MetadataRecord) -> bool {
+    let mut replay = world.machine.replay().clone();
+    let entry = LogEntry {
+        offset: world.end_offset,
+        epoch: world.machine.quorum_epoch(),
+        timestamp_ms: 1000,
+        entry: Entry::Metadata(world.machine.metadata_version().versioned(record.clone())),
+    };
+    replay.apply(&entry).is_ok()
+}
+
+/// The epoch in which a new partition is led first.
+fn new_leader_epoch(entry: &LogEntry) -> Option<i32> {
+    match &entry.entry {
+        Entry::Metadata(record) => match &record.record {
+            MetadataRecord::Partition(partition) => Some(partition.leader_epoch),
+            _ => None,
+        },
+        Entry::Control(_) => None,
+    }
+}
+
+fn with_leader_epoch_0(mut entry: LogEntry) -> LogEntry {
+    if let Entry::Metadata(record) = &mut entry.entry
+        && let MetadataRecord::Partition(partition) = &mut record.record
+    {
+        partition.leader_epoch = 0;
+    }
+    entry
 }
 
 /// Highest leader epoch that was ever shown for a partition of a name.
@@ -207,6 +309,35 @@ proptest! {
             image.features.changed_at = world.image().features.changed_at;
             prop_assert_eq!(&image, world.image(), "a snapshot and the log behind it, too");
         }
+    }
+
+    /// From any point on, a node that starts from a snapshot decides as one that has replayed all of its log: what they
+    /// write from then on is the same, also over further starts. Only leader epochs of new topics may begin higher, since
+    /// those of deleted topics of the same name are not in a snapshot.
+    #[test]
+    fn a_start_from_a_snapshot_equals_one_from_the_whole_log(
+        before in prop::collection::vec(step(), 0..25),
+        after in prop::collection::vec(step(), 1..25),
+    ) {
+        let mut world = World::new();
+        before.iter().for_each(|step| run(&mut world, step));
+        let mut other = world.started_from_snapshot();
+        world.restart();
+        other.restart();
+        for step in &after {
+            run(&mut world, step);
+            run(&mut other, step);
+            prop_assert_eq!(&world.end_offset, &other.end_offset, "they part at {:?}", step);
+        }
+        for (live, other) in entries(&world.log).into_iter().zip(entries(&other.log)) {
+            prop_assert!(new_leader_epoch(&other) >= new_leader_epoch(&live));
+            prop_assert_eq!(with_leader_epoch_0(live), with_leader_epoch_0(other));
+        }
+        let mut image = other.read_back().image().clone();
+        let whole = replayed(&other.log);
+        // Where features changed last is not in a snapshot.
+        image.features.changed_at = whole.image().features.changed_at;
+        prop_assert_eq!(&image, whole.image());
     }
 
     /// Records in any order, also those that make no sense: an error leaves the image as it was.
