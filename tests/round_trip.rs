@@ -176,6 +176,22 @@ impl Trip {
         let count = self.ask("check", &[&rounds]);
         assert_eq!(count, [(self.rounds * (5 * 2 * 60 + 300)).to_string()]);
         assert_eq!(self.ask("topics", &[]), self.topics);
+        self.check_offsets();
+    }
+
+    /// The committed offsets of both groups, also of the one whose type we do not serve.
+    fn check_offsets(&mut self) {
+        let groups = self.ask("show-groups", &[]);
+        for partition in 0..2 {
+            let (offset, round) = (self.rounds * 10 + partition, self.rounds);
+            let classic = format!("classic-group none-{partition} {offset} round {round}");
+            let offset = 5 + partition;
+            let other =
+                format!("consumer-group none-{partition} {offset} from the consumer protocol");
+            for line in [classic, other] {
+                assert!(groups.contains(&line), "{line} in {groups:?}");
+            }
+        }
     }
 
     /// Records with every codec, a commit, and the next batches of the producer.
@@ -333,13 +349,7 @@ impl Trip {
             ["20"],
             "two transactions of three"
         );
-        let committed = format!(
-            "classic-group none-0 {} round {}",
-            self.rounds * 10,
-            self.rounds
-        );
         let groups = self.ask("show-groups", &[]);
-        assert!(groups.contains(&committed), "{committed} in {groups:?}");
         let others = |lines: &[String]| -> Vec<String> {
             lines
                 .iter()

@@ -5,6 +5,9 @@ import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.List;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 
 import org.apache.kafka.common.utils.internals.Exit;
 import org.apache.kafka.server.fault.LoggingFaultHandler;
@@ -57,19 +60,35 @@ public final class Apache {
                     System.setErr(errors);
                 }
             }
-            case "shell" -> {
-                MetadataShell shell = new MetadataShell(words.get(0), new LoggingFaultHandler("shell", () -> { }));
-                try {
-                    shell.run(words.subList(1, words.size()));
-                } finally {
-                    shell.close();
-                }
-            }
+            case "shell" -> shell(words.get(0), words.subList(1, words.size()));
             default -> {
                 try (RoundTrip client = new RoundTrip(words.get(0))) {
                     client.run(command, words.subList(1, words.size()));
                 }
             }
         }
+    }
+
+    /** Now and then the shell misses that it has read all, and waits for ever: then it is asked again. */
+    private static void shell(String file, List<String> words) throws Exception {
+        for (int tries = 0; tries < 20; tries++) {
+            MetadataShell shell = new MetadataShell(file, new LoggingFaultHandler("shell", () -> { }));
+            FutureTask<Void> asked = new FutureTask<>(() -> {
+                shell.run(words);
+                return null;
+            });
+            Thread thread = new Thread(asked);
+            thread.setDaemon(true);
+            thread.start();
+            try {
+                asked.get(5, TimeUnit.SECONDS);
+                return;
+            } catch (TimeoutException late) {
+                thread.interrupt();
+            } finally {
+                shell.close();
+            }
+        }
+        throw new IllegalStateException("the metadata shell does not answer");
     }
 }

@@ -89,6 +89,11 @@ final class RoundTrip implements AutoCloseable {
             case "write" -> write(Integer.parseInt(words.get(0)));
             case "check" -> check(Integer.parseInt(words.get(0)));
             case "topics" -> topics();
+            case "read" -> {
+                TopicPartition at = new TopicPartition(words.get(0), 0);
+                read(List.of(at)).get(at).forEach(it ->
+                    System.out.println(it.offset() + "\t" + it.timestamp() + "\t" + text(it.key()) + "\t" + text(it.value())));
+            }
             case "features" -> features();
             case "show-features" -> showFeatures();
             case "transactions" -> transactions();
@@ -213,6 +218,10 @@ final class RoundTrip implements AutoCloseable {
                 if (System.currentTimeMillis() > late) throw new IllegalStateException("not read to the end: " + left + " of " + ends);
             }
         }
+    }
+
+    private static String text(byte[] bytes) {
+        return bytes == null ? "null" : new String(bytes);
     }
 
     private void topics() throws Exception {
