@@ -6,9 +6,7 @@ use super::log::{MetadataLog, MetadataLogError};
 use crate::metadata::snapshot_file::{
     Checkpoint, FIRST_CHECKPOINT, SnapshotId, read_checkpoint, replay_snapshot,
 };
-use crate::metadata::{
-    EntryError, QUORUM_STATE_FILE, QuorumState, QuorumStateError, Replay, read_entries,
-};
+use crate::metadata::{EntryError, QUORUM_STATE_FILE, QuorumState, Replay, read_entries};
 
 /// The metadata cannot be read back.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -22,16 +20,18 @@ pub enum LoadError {
          far: restore the newest .checkpoint file of its directory"
     )]
     Gap { start: i64 },
-    #[error("snapshot {file} ends at offset {end}, behind the end of the log at {log_end}")]
-    SnapshotBehindLog {
+    #[error(
+        "the metadata log ends at offset {log_end}, but {file} held everything up to {end} and cannot be \
+         read: {why}; restore it, or the log"
+    )]
+    LogCutShort {
         file: String,
         end: i64,
         log_end: i64,
+        why: String,
     },
     #[error("{file} cannot be read: {error}")]
     Bootstrap { file: String, error: EntryError },
-    #[error(transparent)]
-    QuorumState(#[from] QuorumStateError),
     #[error(
         "this node is not the only voter of its quorum ({voters}): a quorum of several is not \
          supported yet"
@@ -48,6 +48,8 @@ pub(super) struct Loaded {
     pub quorum_state: Option<QuorumState>,
     /// Snapshots that could not be read, with the reason; an older one or the log stood in.
     pub skipped: Vec<String>,
+    /// What was not as it should be and could be made good.
+    pub mended: Vec<String>,
     /// Bytes of the log that were replayed behind the snapshot.
     pub log_bytes: u64,
 }
@@ -79,20 +81,36 @@ pub(super) async fn load(
             None => None,
         },
     };
-    let mut skipped = Vec::new();
-    let mut replay = newest_snapshot(log, &ids, &mut skipped).await?;
+    let (mut skipped, mut mended) = (Vec::new(), Vec::new());
+    let mut replay = newest_snapshot(log, &ids, &mut skipped, &mut mended).await?;
     let log_bytes = replay_log(log, &mut replay).await?;
-    let quorum_state = match log.read_file(QUORUM_STATE_FILE).await? {
-        Some(text) => Some(QuorumState::from_json(&String::from_utf8_lossy(&text))?),
-        None => None,
-    };
+    let quorum_state = quorum_state(log, &mut mended).await?;
     Ok(Loaded {
         replay,
         bootstrap,
         quorum_state,
         skipped,
+        mended,
         log_bytes,
     })
+}
+
+/// `quorum-state`, if it can be read. Without it the log tells the epoch; a vote that it held could only have been for
+/// this node, which runs as nothing but the only voter.
+async fn quorum_state(
+    log: &dyn MetadataLog,
+    mended: &mut Vec<String>,
+) -> Result<Option<QuorumState>, MetadataLogError> {
+    let Some(text) = log.read_file(QUORUM_STATE_FILE).await? else {
+        return Ok(None);
+    };
+    match QuorumState::from_json(&String::from_utf8_lossy(&text)) {
+        Ok(state) => Ok(Some(state)),
+        Err(error) => {
+            mended.push(format!("{error}; it is made anew from the log"));
+            Ok(None)
+        }
+    }
 }
 
 fn bootstrap_file(file: String, content: Bytes) -> Result<Checkpoint, LoadError> {
@@ -104,12 +122,12 @@ async fn newest_snapshot(
     log: &dyn MetadataLog,
     ids: &[SnapshotId],
     skipped: &mut Vec<String>,
+    mended: &mut Vec<String>,
 ) -> Result<Replay, LoadError> {
     for &id in ids.iter().rev() {
         let file = id.file_name();
         if id.end_offset > log.end_offset() {
-            let (end, log_end) = (id.end_offset, log.end_offset());
-            return Err(LoadError::SnapshotBehindLog { file, end, log_end });
+            return beyond_the_log(log, id, mended).await;
         }
         if id.end_offset < log.start_offset() {
             break;
@@ -124,6 +142,27 @@ async fn newest_snapshot(
         0 => Ok(Replay::default()),
         start => Err(LoadError::Gap { start }),
     }
+}
+
+/// The log was cut short, but a snapshot holds all that it lost: it goes on behind the snapshot.
+async fn beyond_the_log(
+    log: &dyn MetadataLog,
+    id: SnapshotId,
+    mended: &mut Vec<String>,
+) -> Result<Replay, LoadError> {
+    let (file, end, log_end) = (id.file_name(), id.end_offset, log.end_offset());
+    let content = log.read_file(&file).await?.unwrap_or_default();
+    let replay = replay_snapshot(content, id).map_err(|error| LoadError::LogCutShort {
+        file: file.clone(),
+        end,
+        log_end,
+        why: error.to_string(),
+    })?;
+    log.start_over(end).await?;
+    mended.push(format!(
+        "the metadata log ended at offset {log_end}, before {file}: it goes on from there"
+    ));
+    Ok(replay)
 }
 
 async fn replay_log(log: &dyn MetadataLog, replay: &mut Replay) -> Result<u64, LoadError> {

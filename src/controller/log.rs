@@ -48,6 +48,9 @@ pub trait MetadataLog {
     /// Deletes segments whose records all lie below `offset`, and begins the log there.
     fn delete_before(&self, offset: i64) -> LogFuture<'_, ()>;
 
+    /// Removes all of the log and begins it anew, empty, at `offset`.
+    fn start_over(&self, offset: i64) -> LogFuture<'_, ()>;
+
     /// All plain files of the log's directory.
     fn files(&self) -> LogFuture<'_, Vec<StoredFile>>;
 

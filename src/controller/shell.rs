@@ -128,6 +128,7 @@ pub struct Controller {
     publish: RefCell<Option<Publish>>,
     snapshots: Snapshots,
     skipped_snapshots: Vec<String>,
+    mended: Vec<String>,
 }
 
 impl Controller {
@@ -186,6 +187,7 @@ impl Controller {
             publish: RefCell::default(),
             snapshots,
             skipped_snapshots: loaded.skipped,
+            mended: loaded.mended,
         });
         controller.clone().consider_snapshot();
         Ok(controller)
@@ -214,6 +216,12 @@ impl Controller {
     #[must_use]
     pub fn skipped_snapshots(&self) -> &[String] {
         &self.skipped_snapshots
+    }
+
+    /// What of the metadata was damaged at the start, and could be made good.
+    #[must_use]
+    pub fn mended(&self) -> &[String] {
+        &self.mended
     }
 
     /// Why the last snapshot was not written, if it was not.

@@ -167,6 +167,9 @@ async fn start_controller(
     for problem in controller.skipped_snapshots() {
         warn!(%problem, "a metadata snapshot cannot be read; an older one serves");
     }
+    for problem in controller.mended() {
+        warn!(directory = %metadata_dir.display(), %problem, "the metadata was mended");
+    }
     Ok(controller)
 }
 

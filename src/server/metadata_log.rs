@@ -207,6 +207,10 @@ impl MetadataLog for MetadataLogFile {
         Box::pin(async move { self.log.trim(offset).await.map(drop).map_err(failed) })
     }
 
+    fn start_over(&self, offset: i64) -> LogFuture<'_, ()> {
+        Box::pin(async move { self.log.reset_to(offset).await.map_err(failed) })
+    }
+
     fn files(&self) -> LogFuture<'_, Vec<StoredFile>> {
         Box::pin(self.list_files())
     }

@@ -310,6 +310,13 @@ impl MetadataLog for MemoryLog {
         Box::pin(async { Ok(()) })
     }
 
+    fn start_over(&self, offset: i64) -> LogFuture<'_, ()> {
+        self.batches.borrow_mut().clear();
+        self.start.set(offset);
+        self.end.set(offset);
+        Box::pin(async { Ok(()) })
+    }
+
     fn files(&self) -> LogFuture<'_, Vec<StoredFile>> {
         let file = |(name, content): (&String, &Bytes)| StoredFile {
             name: name.clone(),

@@ -366,6 +366,95 @@ fn a_snapshot_that_cannot_be_read_is_told_and_an_older_one_stands_in() {
     });
 }
 
+/// A controller that wrote a snapshot of four topics and ended, and the name of that snapshot.
+async fn with_snapshot(core: &Core, log: &Rc<MemoryLog>) -> String {
+    let snapshots = SnapshotRules {
+        after_bytes: 1,
+        ..rules()
+    };
+    let controller = Controller::start(core.clone(), log.clone(), options(snapshots))
+        .await
+        .unwrap();
+    let newest = || {
+        let files = log.files.borrow();
+        let names = files.keys().filter(|it| it.ends_with(".checkpoint"));
+        names.max().cloned()
+    };
+    for number in 0..4 {
+        let before = newest();
+        controller
+            .create_topics(creation(&format!("t{number}")))
+            .await
+            .unwrap();
+        while newest() == before {
+            core.sleep(Duration::from_millis(1)).await;
+        }
+    }
+    controller.close().await.unwrap();
+    newest().unwrap()
+}
+
+#[test]
+fn a_log_cut_short_goes_on_behind_a_snapshot_that_has_more() {
+    on_core(|core| async move {
+        let log = MemoryLog::rc();
+        let newest = with_snapshot(&core, &log).await;
+        log.batches.borrow_mut().truncate(3);
+        let ends: Vec<i64> = log.batches.borrow().iter().map(next_offset).collect();
+        log.end.set(ends[2]);
+        let again = start(&core, &log).await;
+        assert_eq!(again.image().topic_count(), 4);
+        assert!(again.mended()[0].contains(&newest), "{:?}", again.mended());
+        let from = newest.split('-').next().unwrap().parse::<i64>().unwrap();
+        assert_eq!(log.start.get(), from);
+        again.create_topics(creation("more")).await.unwrap();
+        again.close().await.unwrap();
+        let once_more = start(&core, &log).await;
+        assert_eq!(once_more.image().topic_count(), 5);
+        assert_eq!(once_more.mended(), [] as [String; 0]);
+        once_more.close().await.unwrap();
+
+        // Where that snapshot cannot be read, metadata would go back: no start.
+        let cut = log.files.borrow()[&newest].slice(..100);
+        log.files.borrow_mut().insert(newest.clone(), cut);
+        log.batches.borrow_mut().clear();
+        log.start.set(0);
+        log.end.set(0);
+        let refused = Controller::start(core.clone(), log.clone(), options(rules())).await;
+        let error = refused.err().unwrap().to_string();
+        assert!(
+            error.contains(&newest) && error.contains("ends at offset 0"),
+            "{error}"
+        );
+        assert_eq!(log.end.get(), 0, "nothing was written");
+    });
+}
+
+fn next_offset(batch: &bytes::Bytes) -> i64 {
+    protocol::records::BatchView::parse(batch)
+        .unwrap()
+        .next_offset()
+}
+
+#[test]
+fn a_torn_quorum_state_is_made_anew() {
+    on_core(|core| async move {
+        for text in ["", "{\"leaderId\":1,\"lead", "\0\0\0\0"] {
+            let log = MemoryLog::rc();
+            for _ in 0..3 {
+                start(&core, &log).await.close().await.unwrap();
+            }
+            log.files
+                .borrow_mut()
+                .insert("quorum-state".to_owned(), text.into());
+            let again = start(&core, &log).await;
+            assert_eq!(again.quorum_epoch(), 4, "the log knows the epoch");
+            assert_eq!(again.mended().len(), 1);
+            assert_eq!(quorum_state(&log).leader_epoch, 4);
+        }
+    });
+}
+
 #[test]
 fn a_quorum_of_several_is_refused() {
     on_core(|core| async move {
