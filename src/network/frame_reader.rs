@@ -99,10 +99,13 @@ impl FrameReader {
         };
         let size = parse_length(length, limit)?;
         // A client that claims much and sends nothing gets nothing.
-        let there = match (size, self.buffered().await?) {
-            (0, _) => 0,
-            (_, Some(chunk)) => chunk.len(),
-            (_, None) => return Err(FrameError::Truncated),
+        let there = match size {
+            // Nothing more has to come.
+            0 => 0,
+            _ => match self.buffered().await? {
+                Some(chunk) => chunk.len(),
+                None => return Err(FrameError::Truncated),
+            },
         };
         let plenty = size <= AT_ONCE_BYTES && budget.in_use() < budget.capacity() / 2;
         let mut step = if plenty { size } else { step_of(size, there) };
