@@ -220,7 +220,7 @@ fn questions(topic: &str, id: Uuid) -> Vec<(String, Bytes)> {
             "DeleteGroups",
             2,
             &DeleteGroupsRequest {
-                groups_names: many(90_000, "nobody".into()),
+                groups_names: many(30_000, "nobody".into()),
             },
         ),
         ask(
