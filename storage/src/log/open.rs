@@ -346,14 +346,12 @@ async fn load_producers(
         let name = file_name(*offset, FileKind::ProducerSnapshot);
         remove(core, directory, &name, report).await?;
     }
-    let repaired = report.repaired.len();
     let found = load_snapshot(core, directory, &files.snapshots, end_offset, report).await?;
-    let unreadable = report.repaired.len() > repaired;
     let clean = options.shutdown == Shutdown::Clean;
     let (from_offset, mut state) = match found {
         Some(found) => found,
         // A clean directory without any snapshot never had a producer id (Kafka assumes so too).
-        None if clean && !unreadable => return Ok((ProducerState::default(), 0)),
+        None if clean && files.snapshots.is_empty() => return Ok((ProducerState::default(), 0)),
         None => (0, ProducerState::default()),
     };
     if from_offset < end_offset {
