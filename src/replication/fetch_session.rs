@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 
 use indexmap::IndexMap;
+use planted::Bug;
 use protocol::ErrorCode;
 use protocol::hot::TopicKey;
 
@@ -344,6 +345,7 @@ impl Session {
     fn update(&mut self, request: &SessionRequest) {
         for (key, spec) in &request.partitions {
             match self.partitions.get_mut(key) {
+                Some(_) if planted::here(Bug::StaleSession) => {}
                 Some(part) => part.spec = *spec,
                 None => {
                     self.partitions.insert(key.clone(), Remembered::new(*spec));

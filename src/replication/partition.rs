@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use planted::Bug;
 use protocol::{Str, Uuid};
 use storage::{Log, StorageError};
 use tracing::error;
@@ -121,6 +122,9 @@ impl Partition {
 
     /// Offset below which every in-sync replica has every record.
     pub fn high_watermark(&self) -> i64 {
+        if planted::here(Bug::WatermarkAboveWritten) {
+            return self.log.next_offset();
+        }
         self.log.log_end_offset()
     }
 
@@ -133,7 +137,9 @@ impl Partition {
     pub fn check_epoch(&self, named: i32) -> LeaderCheck {
         match named {
             -1 => LeaderCheck::Current,
-            epoch if epoch < self.leader_epoch() => LeaderCheck::Fenced,
+            epoch if epoch < self.leader_epoch() && !planted::here(Bug::DroppedEpochCheck) => {
+                LeaderCheck::Fenced
+            }
             epoch if epoch > self.leader_epoch() => LeaderCheck::Unknown,
             _ => LeaderCheck::Current,
         }

@@ -8,6 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use planted::Bug;
 use shards::sync::Event;
 
 /// Names a waiting fetch across cores: the core it came from, and its number there.
@@ -64,6 +65,9 @@ impl WaitList {
     pub fn fire_all(&self) {
         for waiter in std::mem::take(&mut *self.waiters.borrow_mut()) {
             waiter.fire();
+            if planted::here(Bug::LostWakeUp) {
+                return;
+            }
         }
     }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use bytes::{Bytes, BytesMut};
+use planted::Bug;
 use protocol::records::{BatchView, split_batches};
 use shards::io::dir;
 use storage::{
@@ -50,7 +51,10 @@ impl MetadataLogFile {
         let settings = LogConfig {
             segment_bytes: config.metadata_log.segment_bytes,
             segment_ms: config.metadata_log.segment_ms,
-            flush_messages: 1,
+            flush_messages: match planted::here(Bug::MetadataNotDurable) {
+                true => i64::MAX,
+                false => 1,
+            },
             ..LogConfig::default()
         };
         let options = OpenOptions {

@@ -555,3 +555,23 @@ fn a_clean_start_reads_no_more_of_a_larger_log() {
         assert!(report.truncations.is_empty());
     });
 }
+
+/// A snapshot has the last batch of each producer; a client may send five of them again.
+#[test]
+fn batches_sent_again_after_a_crash_are_known_whatever_the_snapshots_say() {
+    let directory = TempDir::new("sent-again");
+    let path = directory.path();
+    on_core(move |core| async move {
+        make_log(&core, &path, &config()).await;
+        let storage = storage(&core);
+        let (log, _) = open(&storage, &path, config(), UNCLEAN).await;
+        for at in 25..30 {
+            let again = batch_of(&[(0, b"again")], Compression::None, (7, 0, at));
+            let ticket = log.append(&[again], 9, AppendOrigin::Client).unwrap();
+            assert_eq!(
+                (ticket.duplicate, ticket.first_offset),
+                (true, i64::from(at))
+            );
+        }
+    });
+}

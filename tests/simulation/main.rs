@@ -1,111 +1,112 @@
 //! The whole broker under simulation: see README.md.
 
+mod admin;
 mod broker;
+mod bugs;
 mod client;
+mod fetching;
+mod grouping;
+mod model;
+mod producing;
+mod reading;
+mod record;
+mod run;
+mod scenario;
+mod seeds;
+mod stage;
+mod trouble;
 
-use std::cell::RefCell;
-use std::rc::Rc;
-use std::time::Duration;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use ::broker as _;
-use bytes::Bytes;
-use protocol::messages::*;
-use protocol::records::BatchBuilder;
-use shards::sim::World;
-use shards::{Core, RuntimeOptions};
+use seeds::{Tried, try_all};
 
-use broker::Broker;
-use client::{Connection, Lost};
-
-fn first(seed: u64) -> (u64, u64) {
-    let world = World::new(seed);
-    let broker = Broker::new(&world, 2, &[("offsets.topic.num.partitions", "2")]);
-    let client = world.node(RuntimeOptions {
-        cores: 1,
-        ..RuntimeOptions::default()
-    });
-    broker.boot(&world);
-    let got = Rc::new(RefCell::new(None));
-    let (address, result) = (broker.address, got.clone());
-    let main = move |core: Core| async move {
-        let outcome = talk(&core, address).await;
-        *result.borrow_mut() = Some(outcome);
-    };
-    let boot = world.boot(client).expect("boots");
-    boot.run_local(vec![Box::new(move |core| Box::pin(main(core)))])
-        .expect("starts");
-    assert!(
-        world.run_until_stopped(client, Duration::from_secs(600)),
-        "{:?}",
-        broker.start_failure()
-    );
-    let got = got
-        .borrow_mut()
-        .take()
-        .expect("an outcome")
-        .expect("no failure");
-    assert!(got.windows(5).any(|w| w == b"hello"));
-    world.trace_digest()
+fn number(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    Some(
+        text.parse()
+            .unwrap_or_else(|_| panic!("{variable}={text} is no number")),
+    )
 }
 
-async fn talk(core: &Core, address: std::net::SocketAddr) -> Result<Bytes, Lost> {
-    let connection = loop {
-        if let Ok(connection) = Connection::open(core, address).await {
-            break connection;
+/// The seeds that once found something, a line each: `SEED what it found`.
+fn saved_seeds() -> Vec<u64> {
+    let lines = include_str!("seeds.txt")
+        .lines()
+        .filter(|line| !line.starts_with('#'));
+    lines
+        .map(|line| {
+            line.split(' ')
+                .next()
+                .and_then(|seed| seed.parse().ok())
+                .expect("a seed")
+        })
+        .collect()
+}
+
+/// Fails with the command that shows each violation again.
+#[allow(clippy::print_stdout, reason = "called by tests")]
+fn must_be_clean(tried: &[Tried]) {
+    let checks: u64 = tried.iter().map(|tried| tried.outcome.checks).sum();
+    println!("{} seeds, {checks} checks", tried.len());
+    let mut bad = 0;
+    for Tried { seed, outcome } in tried {
+        if let Some(what) = &outcome.violation {
+            bad += 1;
+            println!(
+                "seed {seed}: {what}\n  RINGMAIN_SIMULATION_SEED={seed} cargo test --features sim,planted-bugs \
+                 --test simulation one_seed -- --nocapture"
+            );
         }
-        core.sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(bad, 0, "seeds with a violation");
+}
+
+/// The seed of `RINGMAIN_SIMULATION_SEED`, with the log of broker and clients on standard error.
+#[test]
+fn one_seed() {
+    let Some(seed) = number("RINGMAIN_SIMULATION_SEED") else {
+        return;
     };
-    let create = CreateTopicsRequest {
-        topics: vec![CreateTopicsRequestCreatableTopic {
-            name: "t".into(),
-            num_partitions: 1,
-            replication_factor: 1,
-            ..Default::default()
-        }],
-        ..Default::default()
-    };
-    let created = connection.call(7, &create).await?;
-    let id = created.topics[0].topic_id;
-    assert_eq!(created.topics[0].error_code, 0);
-    let mut batch = BatchBuilder::new(0);
-    batch.append(core.wall_clock_ms(), None, Some(b"hello"), &[]);
-    let produce = ProduceRequest {
-        acks: -1,
-        timeout_ms: 1000,
-        topic_data: vec![ProduceRequestTopicProduceData {
-            topic_id: id,
-            partition_data: vec![ProduceRequestPartitionProduceData {
-                index: 0,
-                records: Some(batch.build_bytes().expect("builds")),
-            }],
-            ..Default::default()
-        }],
-        ..Default::default()
-    };
-    let produced = connection.call(13, &produce).await?;
-    assert_eq!(produced.responses[0].partition_responses[0].error_code, 0);
-    let fetch = FetchRequest {
-        max_wait_ms: 100,
-        min_bytes: 1,
-        topics: vec![FetchRequestFetchTopic {
-            topic_id: id,
-            partitions: vec![FetchRequestFetchPartition {
-                partition_max_bytes: 1000,
-                ..Default::default()
-            }],
-            ..Default::default()
-        }],
-        ..Default::default()
-    };
-    let fetched = connection.call(13, &fetch).await?;
-    Ok(fetched.responses[0].partitions[0]
-        .records
-        .clone()
-        .expect("records"))
+    // Set up already where several tests run.
+    let _ = ::broker::telemetry::log::set_up();
+    println!("{:#?}", scenario::Scenario::new(seed));
+    must_be_clean(&[seeds::try_seed(seed)]);
 }
 
 #[test]
-fn same() {
-    assert_eq!(first(1), first(1));
-    assert_ne!(first(1), first(2));
+fn saved_seeds_are_clean() {
+    must_be_clean(&try_all(&saved_seeds(), false, || ()));
+}
+
+/// `RINGMAIN_SIMULATION_SEEDS` seeds (20), from `RINGMAIN_SIMULATION_FROM` on, else from the clock.
+#[test]
+fn fresh_seeds_are_clean() {
+    let count = number("RINGMAIN_SIMULATION_SEEDS").unwrap_or(20);
+    let from = number("RINGMAIN_SIMULATION_FROM").unwrap_or_else(now_ms);
+    println!("seeds from {from} on");
+    must_be_clean(&try_all(
+        &(from..from + count).collect::<Vec<_>>(),
+        false,
+        || (),
+    ));
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "every run of the tests tries other seeds"
+)]
+fn now_ms() -> u64 {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or_default()
+}
+
+#[test]
+fn the_same_seed_does_the_same() {
+    for seed in [1, 2] {
+        let (first, second) = (run::run(seed), run::run(seed));
+        assert_eq!(first, second, "seed {seed}");
+    }
+    assert_ne!(run::run(1).digest, run::run(2).digest);
 }

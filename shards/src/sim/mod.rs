@@ -57,6 +57,7 @@ use crate::{Core, CoreMain, RuntimeOptions, StartError};
 
 pub use disk::{Disk, DiskFaults, PowerLoss};
 pub use net::{Network, NetworkFaults, WINDOW};
+pub use random::Random;
 
 pub(crate) use driver::SimDriver;
 pub(crate) use files::SimFile;
@@ -66,7 +67,6 @@ pub(crate) use socket::{SimEnd, SimListener, SimSocket};
 
 use driver::Machine;
 use net::Net;
-use random::Random;
 use shared::Shared;
 
 /// A node of the world, in the order in which they were added.

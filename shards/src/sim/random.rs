@@ -5,18 +5,25 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// A stream of pseudo-random numbers (SplitMix64). The scheduler, the network and each disk have
-/// their own, so that one more question to one of them does not change the others' answers.
+/// their own, so that one more question to one of them does not change the others' answers; a test takes
+/// streams from 10,000 on.
 #[derive(Debug)]
-pub(crate) struct Random(Cell<u64>);
+pub struct Random(Cell<u64>);
 
 impl Random {
-    pub(crate) fn new(seed: u64, stream: u64) -> Self {
+    /// The numbered stream of this seed.
+    pub fn new(seed: u64, stream: u64) -> Self {
         let random = Self(Cell::new(seed ^ stream.wrapping_mul(0xD134_2543_DE82_EF95)));
         random.next();
         random
     }
 
-    pub(crate) fn next(&self) -> u64 {
+    /// Any number.
+    #[allow(
+        clippy::should_implement_trait,
+        reason = "it never ends, and needs no &mut"
+    )]
+    pub fn next(&self) -> u64 {
         let state = self.0.get().wrapping_add(0x9E37_79B9_7F4A_7C15);
         self.0.set(state);
         let mut mixed = state;
@@ -26,21 +33,23 @@ impl Random {
     }
 
     /// A number below `bound`, which is at least 1.
-    pub(crate) fn below(&self, bound: u64) -> u64 {
+    pub fn below(&self, bound: u64) -> u64 {
         // The bias is below 2^-32 for the bounds used here.
         self.next() % bound.max(1)
     }
 
-    pub(crate) fn index(&self, len: usize) -> usize {
+    /// An index into so many.
+    pub fn index(&self, len: usize) -> usize {
         self.below(len as u64) as usize
     }
 
     /// True `per_million` times in a million. Asks for no number when it cannot be true.
-    pub(crate) fn chance(&self, per_million: u32) -> bool {
+    pub fn chance(&self, per_million: u32) -> bool {
         per_million > 0 && self.below(1_000_000) < u64::from(per_million)
     }
 
-    pub(crate) fn span(&self, range: &RangeInclusive<Duration>) -> Duration {
+    /// A span of the range.
+    pub fn span(&self, range: &RangeInclusive<Duration>) -> Duration {
         let (least, most) = (range.start().as_nanos(), range.end().as_nanos());
         let least = u64::try_from(least).unwrap_or(u64::MAX);
         let most = u64::try_from(most).unwrap_or(u64::MAX);

@@ -6,6 +6,7 @@ use std::fmt;
 use std::future::Future;
 use std::rc::Rc;
 
+use planted::Bug;
 use protocol::records::{Codec, Compression};
 use protocol::{ErrorCode, Str, Uuid};
 use shards::sync::{Event as Signal, oneshot};
@@ -386,6 +387,10 @@ impl Shell {
                 added.await;
                 continue;
             }
+            if planted::here(Bug::CommitBeforeWrite) {
+                self.append_late(batch).await;
+                continue;
+            }
             let outcome = self.append(&batch).await;
             self.report(batch, outcome);
         }
@@ -405,6 +410,16 @@ impl Shell {
             batch.extend(queue.pop_front());
         }
         batch
+    }
+
+    /// The planted bug: answers, then writes.
+    async fn append_late(&self, batch: Vec<PendingAppend>) {
+        let records = batch.iter().flat_map(|append| &append.records);
+        let bytes = build_batch(records, self.core.wall_clock_ms(), self.codec);
+        self.report(batch, Ok(self.log.end_offset()));
+        if let Ok(bytes) = bytes {
+            let _ = self.log.append(bytes).await;
+        }
     }
 
     async fn append(&self, batch: &[PendingAppend]) -> Result<i64, ErrorCode> {

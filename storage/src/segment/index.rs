@@ -6,6 +6,7 @@
 
 use crate::batch::{BatchHeader, i64_at, u32_at};
 use bytes::Bytes;
+use planted::Bug;
 
 pub const OFFSET_ENTRY: usize = 8;
 pub const TIME_ENTRY: usize = 12;
@@ -46,7 +47,10 @@ impl OffsetEntries<'_> {
 
     /// The entry of [`OffsetEntries::position_before`], where there is one.
     pub fn entry_before(&self, relative: u32) -> Option<(u32, u32)> {
-        let after = partition(self.len(), |index| self.entry(index).0 <= relative);
+        let mut after = partition(self.len(), |index| self.entry(index).0 <= relative);
+        if after < self.len() && planted::here(Bug::IndexOffByOne) {
+            after += 1;
+        }
         after.checked_sub(1).map(|index| self.entry(index))
     }
 

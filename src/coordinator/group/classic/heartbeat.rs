@@ -1,5 +1,6 @@
 //! Heartbeat, and the timers of a group.
 
+use planted::Bug;
 use protocol::ErrorCode;
 
 use super::super::super::event::{RequestContext, Response, TimerKey};
@@ -28,7 +29,7 @@ impl Turn<'_> {
             .get(&request.group_id)
             .ok_or(ErrorCode::UnknownMemberId)?;
         group.validate_member(&request.member_id, request.group_instance_id.as_ref())?;
-        if request.generation_id != group.generation {
+        if request.generation_id != group.generation && !planted::here(Bug::GenerationNotChecked) {
             return Err(ErrorCode::IllegalGeneration);
         }
         match group.state {
