@@ -2,6 +2,8 @@
 //! and of sound files. Alone in its binary: the memory that is counted is the whole process's.
 #![allow(clippy::print_stdout, reason = "a test says what it ran")]
 
+#[path = "../fuzz/corpus.rs"]
+mod corpus;
 #[path = "../fuzz/decoders.rs"]
 mod decoders;
 #[path = "../fuzz/within.rs"]
@@ -36,8 +38,10 @@ fn hostile_files_are_errors_and_cost_no_memory() {
                 "{name}: seed {index} cannot be read"
             );
         }
-        let mut inputs = sound;
-        inputs.extend(corpus(name));
+        let mut inputs = sound.clone();
+        let saved = saved(name);
+        assert!(name == "config" || !saved.is_empty(), "{name}: no corpus");
+        inputs.extend(saved);
         for input in &inputs {
             within::limit(input, entry);
         }
@@ -48,8 +52,10 @@ fn hostile_files_are_errors_and_cost_no_memory() {
         };
         let mut random = Random(0x5eed);
         let mut read = 0;
-        for _ in 0..rounds {
-            let mut bytes = inputs[random.below(inputs.len())].clone();
+        for round in 0..rounds {
+            // Sound ones are few among the saved.
+            let from = if round % 2 == 0 { &sound } else { &inputs };
+            let mut bytes = from[random.below(from.len())].clone();
             mutate(&mut bytes, &mut random);
             read += u64::from(within::limit(&bytes, entry));
         }
@@ -64,26 +70,12 @@ fn hostile_files_are_errors_and_cost_no_memory() {
     }
 }
 
-fn corpus(name: &str) -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("fuzz/corpus")
-        .join(name);
-    let mut paths: Vec<_> = fs::read_dir(folder)
-        .map(|entries| {
-            entries
-                .filter_map(Result::ok)
-                .map(|entry| entry.path())
-                .collect()
-        })
-        .unwrap_or_default();
-    paths.sort();
-    paths
-        .iter()
-        .map(|path| fs::read(path).expect("a file of the corpus"))
-        .collect()
+fn saved(name: &str) -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus");
+    corpus::read(&folder, name)
 }
 
-/// Writes the sound inputs where a fuzzer starts from: `cargo test --test decoders -- --ignored`.
+/// Writes the sound and the saved inputs where a fuzzer starts from: `cargo test --test decoders -- --ignored`.
 #[test]
 #[ignore = "writes into target/fuzz-seeds"]
 fn write_seeds() {
@@ -92,7 +84,8 @@ fn write_seeds() {
             .join("seeds")
             .join(name);
         fs::create_dir_all(&folder).expect("the target folder can be written");
-        for (index, seed) in seeds::of(name).iter().enumerate() {
+        let inputs = seeds::of(name).into_iter().chain(saved(name));
+        for (index, seed) in inputs.enumerate() {
             fs::write(folder.join(index.to_string()), seed).expect("a seed");
         }
     }

@@ -19,7 +19,7 @@ use super::witness::Witness;
 use crate::interpreter::{self, Noise, Value};
 
 /// Requests of one input.
-const STEPS_MAX: u64 = 64;
+const STEPS_MAX: u64 = 1024;
 /// How long an answer is awaited where the next request depends on it.
 const STEP_PATIENCE: Duration = Duration::from_millis(50);
 /// How long answers are awaited at the end, longer than anything but what waits for others.

@@ -6,6 +6,8 @@
     reason = "a test fails by panicking, its helpers too"
 )]
 
+#[path = "../../fuzz/corpus.rs"]
+mod corpus;
 #[path = "../fuzz/record_entries.rs"]
 mod record_entries;
 
@@ -52,7 +54,7 @@ fn records() -> Vec<Record> {
         .collect()
 }
 
-fn corpus() -> Vec<Vec<u8>> {
+fn sound() -> Vec<Vec<u8>> {
     let records = records();
     let mut all = Vec::new();
     for codec in Compression::ALL {
@@ -98,7 +100,7 @@ fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
 
 #[test]
 fn mutated_bytes_are_errors_or_consistent_batches() {
-    let corpus = corpus();
+    let corpus = sound();
     let mut scratch = Scratch::default();
     let mut accepted = 0;
     for seed in 1..=ROUNDS {
@@ -121,13 +123,26 @@ fn mutated_bytes_are_errors_or_consistent_batches() {
 #[test]
 fn every_cut_and_every_changed_byte_of_every_format_is_harmless() {
     let mut scratch = Scratch::default();
-    for bytes in corpus() {
+    for bytes in sound() {
         for at in 0..bytes.len() {
             read_all(&Bytes::copy_from_slice(&bytes[..at]), &mut scratch);
             let mut changed = bytes.clone();
             changed[at] = changed[at].wrapping_add(0x80);
             read_all(&changed.into(), &mut scratch);
         }
+    }
+}
+
+#[test]
+fn the_saved_corpus_is_harmless() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus");
+    let inputs = corpus::read(&folder, "validate");
+    assert!(inputs.len() > 100, "{}", inputs.len());
+    let mut scratch = Scratch::default();
+    for mut bytes in inputs {
+        read_all(&Bytes::copy_from_slice(&bytes), &mut scratch);
+        seal(&mut bytes);
+        read_all(&bytes.into(), &mut scratch);
     }
 }
 

@@ -31,6 +31,7 @@ use session::Schema;
 
 /// For each API.
 const INPUTS: u64 = 10;
+/// Bytes of choices at most.
 const LENGTH: u64 = 600;
 
 fn number(name: &str, default: u64) -> u64 {
@@ -41,6 +42,7 @@ fn number(name: &str, default: u64) -> u64 {
 #[test]
 fn hostile_sessions_disturb_nobody() {
     let schema = Schema::read();
+    let longest = number("RINGMAIN_FUZZ_LENGTH", LENGTH);
     let (inputs, first) = (
         number("RINGMAIN_FUZZ_INPUTS", INPUTS),
         number("RINGMAIN_FUZZ_SEED", 0),
@@ -57,7 +59,7 @@ fn hostile_sessions_disturb_nobody() {
         let start = now();
         for seed in first..first + inputs {
             let mut random = Random::of(api.name(), 0, seed);
-            let length = random.below(LENGTH) as usize;
+            let length = random.below(longest) as usize;
             let data = random.bytes(length);
             let played = seeded(&schema, &data, *api, seed);
             requests += played.requests;

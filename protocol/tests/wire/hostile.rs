@@ -104,6 +104,26 @@ fn mutated_bytes_through_the_entries_of_the_fuzz_targets() {
     }
 }
 
+/// What the fuzzers have kept: every edge that a million inputs reached.
+#[test]
+fn the_saved_corpus_through_the_entries_of_the_fuzz_targets() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus");
+    let targets: [(&str, Entry); 4] = [
+        ("envelopes", entries::envelopes),
+        ("records", entries::record_batches),
+        ("produce", entries::any_produce),
+        ("fetch", entries::any_fetch),
+    ];
+    for (name, entry) in targets {
+        let inputs = crate::corpus::read(&folder, name);
+        let readable = inputs.iter().filter(|input| entry(input)).count();
+        assert!(
+            readable > 10 && readable < inputs.len(),
+            "{name}: {readable}"
+        );
+    }
+}
+
 fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
     if bytes.is_empty() {
         return;

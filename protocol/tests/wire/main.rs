@@ -8,6 +8,8 @@
 )]
 mod schema;
 
+#[path = "../../../fuzz/corpus.rs"]
+mod corpus;
 #[path = "../../fuzz/entries.rs"]
 mod entries;
 mod golden;

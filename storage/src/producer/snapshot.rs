@@ -62,6 +62,10 @@ pub fn decode(mut bytes: &[u8]) -> Result<ProducerState, SnapshotFault> {
         let offset_delta = bytes.get_i32();
         let timestamp = bytes.get_i64();
         if last_offset >= 0 {
+            // A batch begins at offset 0 or later, and not behind its end.
+            if offset_delta < 0 || i64::from(offset_delta) > last_offset {
+                return Err(SnapshotFault("a batch does not begin where it can"));
+            }
             entry.add_batch(BatchMetadata {
                 last_sequence,
                 last_offset,
@@ -107,6 +111,19 @@ mod tests {
         assert_eq!(entry.batches().len(), 1);
         assert_eq!(entry.batches()[0].first_offset(), 5);
         assert_eq!(encode(&read), bytes);
+    }
+
+    #[test]
+    fn a_batch_that_cannot_be_is_refused() {
+        let bytes = encode(&state());
+        let delta = HEADER + 8 + 2 + 4 + 8;
+        for wrong in [-1, i32::MIN, 10, i32::MAX] {
+            let mut damaged = bytes.to_vec();
+            damaged[delta..delta + 4].copy_from_slice(&i32::to_be_bytes(wrong));
+            let crc = crc32c::crc32c(&damaged[6..]);
+            damaged[2..6].copy_from_slice(&crc.to_be_bytes());
+            assert!(decode(&damaged).is_err(), "{wrong}");
+        }
     }
 
     #[test]
