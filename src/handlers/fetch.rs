@@ -4,7 +4,7 @@
 //! up, and answers or waits. Byte goal and deadline stay here, because they span partitions of
 //! several cores. Record bytes go out as slices of memory or of files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use shards::sync::Permit;
 use shards::{CoreId, TaskClass};
 
 use super::api::{Begun, Call, undecodable};
-use super::fetch_answer::{PartitionAnswer, encode_answer, encode_error};
+use super::fetch_answer::{PartitionAnswer, encode_answer, encode_error, encode_refusal};
 use crate::outgoing::Answer;
 use crate::replication::fetch_session::{
     AnswerShape, FetchPlan, FetchSessionCache, FetchSpec, PartitionKey as SessionKey,
@@ -45,18 +45,33 @@ pub fn begin(call: Call, mut body: Reader) -> Begun {
 }
 
 async fn run(call: Call, request: FetchRequest) -> Answer {
+    let Some(isolation) = isolation(&request) else {
+        // Kafka's way to say that there is no such level.
+        return encode_refusal(&call, &request, ErrorCode::UnknownServerError);
+    };
     let (session_id, session) = session_request(&call, &request);
     let plan = match open_session(&call, session_id, session).await {
         Ok(plan) => plan,
         Err(error) => return encode_error(&call, error),
     };
-    let mut fetch = Fetch::new(&call, &request, &plan);
+    let mut fetch = Fetch::new(&call, &request, isolation, &plan);
     let permit = fetch.until_enough().await;
     let outcomes = fetch.outcomes();
     let answers = fetch.answers;
     match close_session(&call, session_id, plan, outcomes).await {
-        Ok(shape) => encode_answer(&call, shape, answers, permit),
+        Ok(shape) => {
+            let follower = request.replica_id >= 0;
+            encode_answer(&call, shape, answers, follower, permit)
+        }
         Err(error) => encode_error(&call, error),
+    }
+}
+
+fn isolation(request: &FetchRequest) -> Option<Isolation> {
+    match request.isolation_level {
+        0 => Some(Isolation::ReadUncommitted),
+        1 => Some(Isolation::ReadCommitted),
+        _ => None,
     }
 }
 
@@ -65,7 +80,8 @@ fn session_request(call: &Call, request: &FetchRequest) -> (i32, SessionRequest)
     let mut partitions = Vec::with_capacity(request.partitions().len());
     for TopicEntry { topic, entry, .. } in request.partitions() {
         let spec = FetchSpec {
-            current_leader_epoch: entry.current_leader_epoch,
+            // Any negative one is none.
+            current_leader_epoch: entry.current_leader_epoch.max(-1),
             fetch_offset: entry.fetch_offset,
             last_fetched_epoch: entry.last_fetched_epoch,
             max_bytes: entry.max_bytes,
@@ -147,6 +163,10 @@ struct Fetch<'a> {
     call: &'a Call,
     isolation: Isolation,
     max_bytes: usize,
+    /// A byte limit below 0, for all of it.
+    negative: bool,
+    /// And for single answers, by their index.
+    negative_parts: BTreeSet<usize>,
     min_bytes: usize,
     max_wait: Duration,
     /// By owner core: index in the answers, and what to read.
@@ -155,17 +175,16 @@ struct Fetch<'a> {
 }
 
 impl<'a> Fetch<'a> {
-    fn new(call: &'a Call, request: &FetchRequest, plan: &FetchPlan) -> Self {
+    fn new(call: &'a Call, request: &FetchRequest, isolation: Isolation, plan: &FetchPlan) -> Self {
         let limit = call.shard.config.fetch.max_bytes as usize;
         let max_bytes = usize::try_from(request.max_bytes).unwrap_or(0).min(limit);
-        let from_follower = request.replica_id >= 0;
+        let follower = request.replica_id >= 0;
         let mut fetch = Fetch {
             call,
-            isolation: match request.isolation_level {
-                1 => Isolation::ReadCommitted,
-                _ => Isolation::ReadUncommitted,
-            },
+            isolation,
             max_bytes,
+            negative: request.max_bytes < 0,
+            negative_parts: BTreeSet::new(),
             min_bytes: usize::try_from(request.min_bytes)
                 .unwrap_or(0)
                 .min(max_bytes),
@@ -174,13 +193,13 @@ impl<'a> Fetch<'a> {
             answers: Vec::with_capacity(plan.partitions.len()),
         };
         for (key, spec) in &plan.partitions {
-            fetch.route(key, spec, from_follower);
+            fetch.route(key, spec, follower);
         }
         fetch
     }
 
     /// Finds the owner of a partition, or the reason why it has none.
-    fn route(&mut self, key: &SessionKey, spec: &FetchSpec, from_follower: bool) {
+    fn route(&mut self, key: &SessionKey, spec: &FetchSpec, follower: bool) {
         let view = self.call.shard.view();
         let (topic, missing) = match &key.topic {
             TopicKey::Name(name) => (
@@ -190,12 +209,20 @@ impl<'a> Fetch<'a> {
             TopicKey::Id(id) => (view.image.topic(*id), ErrorCode::UnknownTopicId),
         };
         let index = self.answers.len();
+        let mut missing = topic.is_none().then_some(missing);
         let mut refused = None;
-        match topic {
-            None => refused = Some(missing),
-            Some(_) if from_follower => refused = Some(ErrorCode::NotLeaderOrFollower),
-            Some(topic) => match view.owner(topic.id, key.partition) {
-                None => refused = Some(ErrorCode::UnknownTopicOrPartition),
+        if let Some(topic) = topic {
+            match view.owner(topic.id, key.partition) {
+                None => missing = Some(ErrorCode::UnknownTopicOrPartition),
+                Some(_) if follower => {
+                    let known = view.image.partition(topic.id, key.partition);
+                    refused = Some(match known {
+                        Some(known) if spec.current_leader_epoch > known.leader_epoch => {
+                            ErrorCode::UnknownLeaderEpoch
+                        }
+                        _ => ErrorCode::NotLeaderOrFollower,
+                    });
+                }
                 Some(owner) => {
                     let request = ReadRequest {
                         key: PartitionKey {
@@ -207,12 +234,16 @@ impl<'a> Fetch<'a> {
                         last_fetched_epoch: spec.last_fetched_epoch,
                         max_bytes: usize::try_from(spec.max_bytes).unwrap_or(0),
                     };
+                    self.negative_parts
+                        .extend((spec.max_bytes < 0).then_some(index));
                     self.owners.entry(owner).or_default().push((index, request));
                 }
-            },
+            }
         }
-        self.answers
-            .push(PartitionAnswer::new(key.clone(), refused));
+        self.answers.push(match missing {
+            Some(error) => PartitionAnswer::missing(key.clone(), error),
+            None => PartitionAnswer::new(key.clone(), refused),
+        });
     }
 
     /// Reads until there is enough, something went wrong, or time is up.
@@ -263,9 +294,15 @@ impl<'a> Fetch<'a> {
             .iter()
             .map(|(owner, items)| self.ask(*owner, items, max_bytes));
         let results: Vec<_> = join_all(reads).await;
-        let indexes = self.owners.values().flatten().map(|(index, _)| *index);
-        for (index, result) in indexes.zip(results.into_iter().flatten()) {
-            self.answers[index].set(result, self.isolation);
+        let asked = self.owners.values().flatten();
+        for ((index, request), result) in asked.zip(results.into_iter().flatten()) {
+            let answer = &mut self.answers[*index];
+            answer.set(result, self.isolation);
+            let negative = self.negative || self.negative_parts.contains(index);
+            if negative && answer.data.high_watermark > request.offset {
+                // As in Kafka, whose reader does not expect it.
+                answer.fail(ErrorCode::UnknownServerError);
+            }
         }
         let found = self.keep_within_limit();
         if let Some(permit) = &mut permit {

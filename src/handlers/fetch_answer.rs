@@ -1,7 +1,9 @@
 //! The answer to a fetch: the frame around record slices.
 
-use protocol::hot::TopicKey;
-use protocol::hot::fetch::{FetchAnswer, NodeEndpoint, Part as FramePart, PartitionAnswer as Wire};
+use protocol::hot::fetch::{
+    FetchAnswer, FetchRequest, NodeEndpoint, Part as FramePart, PartitionAnswer as Wire,
+};
+use protocol::hot::{TopicEntry, TopicKey};
 use protocol::{ErrorCode, Str, Uuid};
 use shards::sync::Permit;
 
@@ -11,6 +13,8 @@ use crate::replication::fetch_session::{AnswerShape, PartitionKey, PartitionOutc
 
 /// First version of Fetch whose answers name the leader (KIP-951).
 const LEADERS_NAMED_SINCE: i16 = 16;
+/// First version of Fetch that names topics by their ids.
+const TOPIC_IDS_SINCE: i16 = 13;
 /// Last version of Fetch whose clients take KAFKA_STORAGE_ERROR for fatal.
 const STORAGE_ERROR_UNKNOWN_UNTIL: i16 = 5;
 
@@ -46,6 +50,13 @@ impl PartitionAnswer {
             bytes: 0,
             leader_epoch: -1,
         }
+    }
+
+    /// What cannot be read at all has an empty list of aborted transactions in Kafka, where errors of reading have none.
+    pub fn missing(key: PartitionKey, error: ErrorCode) -> Self {
+        let mut answer = Self::new(key, Some(error));
+        answer.data.aborted_transactions = Some(Vec::new());
+        answer
     }
 
     /// Tells an error: nothing else of the partition is known to the client then.
@@ -97,12 +108,35 @@ pub fn encode_error(call: &Call, error: ErrorCode) -> Answer {
     frame(call, &answer, Vec::new(), None)
 }
 
+/// A whole request that makes no sense: each of its partitions says so, where these are named.
+pub fn encode_refusal(call: &Call, request: &FetchRequest, error: ErrorCode) -> Answer {
+    let named = call.version() < TOPIC_IDS_SINCE;
+    let partitions: Vec<Wire> = request
+        .partitions()
+        .filter(|_| named)
+        .map(|TopicEntry { topic, entry, .. }| {
+            let partition = entry.partition;
+            PartitionAnswer::missing(PartitionKey { topic, partition }, error).data
+        })
+        .collect();
+    let records = partitions.iter().map(|_| Vec::new()).collect();
+    let answer = FetchAnswer {
+        throttle_time_ms: 0,
+        error_code: error.code(),
+        session_id: request.session_id,
+        partitions: &partitions,
+        node_endpoints: &[],
+    };
+    frame(call, &answer, records, None)
+}
+
 /// The answer with the partitions that the session lets through. `permit` stands for the memory
 /// that it refers to, until it has been sent.
 pub fn encode_answer(
     call: &Call,
     shape: AnswerShape,
     answers: Vec<PartitionAnswer>,
+    follower: bool,
     permit: Option<Permit>,
 ) -> Answer {
     let mut partitions = Vec::with_capacity(answers.len());
@@ -124,7 +158,11 @@ pub fn encode_answer(
         };
         counted.add(part.len() as u64);
     }
-    let node_endpoints = name_leaders(call, &mut partitions);
+    let mut node_endpoints = name_leaders(call, &mut partitions);
+    if follower {
+        // It has its addresses from the metadata.
+        node_endpoints.clear();
+    }
     let answer = FetchAnswer {
         throttle_time_ms: 0,
         error_code: ErrorCode::None.code(),

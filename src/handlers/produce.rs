@@ -24,14 +24,14 @@ use shards::{CoreId, TaskClass};
 use super::api::{Begun, Call, encode, undecodable};
 use crate::metadata::{Image, is_internal};
 use crate::outgoing::Answer;
-use crate::replication::{Acks, AppendFailure, Appended, PartitionKey, ProduceRules};
+use crate::replication::{Acks, AppendFailure, Appended, NotAppended, PartitionKey, ProduceRules};
 use crate::shard::Shard;
 
 /// The client id with which Kafka lets internal topics be written.
 const ADMIN_CLIENT_ID: &str = "__admin_client";
 
 /// What became of one partition's batch.
-type Outcome = Result<Appended, AppendFailure>;
+type Outcome = Result<Appended, NotAppended>;
 
 /// One partition's share of a request, and its place in the answer.
 struct Share {
@@ -98,7 +98,7 @@ fn route(
         let routed = resolve(call, &view.image, &topic).and_then(|topic_id| {
             let owner = view
                 .owner(topic_id, partition)
-                .ok_or_else(|| unknown(&topic))?;
+                .ok_or(ErrorCode::UnknownTopicOrPartition)?;
             acks.ok_or(ErrorCode::InvalidRequiredAcks)?;
             let records = records.ok_or(ErrorCode::InvalidRecord)?;
             Ok((
@@ -177,15 +177,19 @@ fn hand_over(
 
 fn fill(call: &Call, answer: &mut PartitionAnswer, outcome: Outcome) {
     let wire = &mut answer.wire;
-    let failure = match outcome {
+    let NotAppended {
+        failure,
+        log_start_offset,
+    } = match outcome {
         Ok(appended) => {
             wire.base_offset = appended.base_offset;
             wire.log_append_time_ms = appended.log_append_time_ms.unwrap_or(-1);
             wire.log_start_offset = appended.log_start_offset;
             return;
         }
-        Err(failure) => failure,
+        Err(refused) => refused,
     };
+    wire.log_start_offset = log_start_offset.unwrap_or(-1);
     wire.error_code = failure.code().code();
     let AppendFailure::Rejected(rejection) = failure else {
         return;

@@ -30,7 +30,7 @@ pub struct ProduceRules {
 pub struct Appended {
     /// Offset of its first record.
     pub base_offset: i64,
-    /// The broker's time, where the topic uses LogAppendTime.
+    /// The broker's time, where the topic uses LogAppendTime; for a duplicate, as in Kafka, the time of the original.
     pub log_append_time_ms: Option<i64>,
     /// First offset of the log.
     pub log_start_offset: i64,
@@ -51,6 +51,15 @@ pub enum AppendFailure {
     NotEnoughReplicas,
     /// Sequence, size or disk.
     Log(AppendError),
+}
+
+/// What a producer is told of a batch that is not appended.
+#[derive(Clone, Debug)]
+pub struct NotAppended {
+    /// Why.
+    pub failure: AppendFailure,
+    /// First offset of the log, where it was the log that refused.
+    pub log_start_offset: Option<i64>,
 }
 
 impl From<Missing> for AppendFailure {
@@ -76,17 +85,26 @@ impl Replicas {
         key: &PartitionKey,
         records: Bytes,
         rules: ProduceRules,
-    ) -> impl Future<Output = Result<Appended, AppendFailure>> + use<> {
-        let begun = self
-            .find(key)
-            .map_err(AppendFailure::from)
-            .and_then(|partition| {
-                self.begin(&partition, &records, rules)
-                    .map(|t| (partition, t))
-            });
+    ) -> impl Future<Output = Result<Appended, NotAppended>> + use<> {
+        let begun = self.find(key).map(|partition| {
+            let begun = self.begin(&partition, &records, rules);
+            (partition, begun)
+        });
         async move {
-            let (partition, ticket) = begun?;
-            finish(&partition, ticket).await
+            let (partition, begun) = begun.map_err(|missing| NotAppended {
+                failure: missing.into(),
+                log_start_offset: None,
+            })?;
+            let appended = match begun {
+                Ok(ticket) => finish(&partition, ticket).await,
+                Err(failure) => Err(failure),
+            };
+            appended.map_err(|failure| NotAppended {
+                log_start_offset: failure
+                    .reached_log()
+                    .then(|| partition.log.log_start_offset()),
+                failure,
+            })
         }
     }
 

@@ -2,6 +2,7 @@
 //! failure does not compile without an answer.
 
 use protocol::ErrorCode;
+use protocol::records::validate::Rejection;
 use storage::{AppendError, ProducerError, StorageError};
 
 use super::{AppendFailure, DeletionFailure, OffsetsFailure, ReadFailure};
@@ -57,13 +58,33 @@ impl DeletionFailure {
 }
 
 impl AppendFailure {
+    /// Whether the batch got as far as the log: then the answer says where that starts, as in Kafka.
+    pub(super) fn reached_log(&self) -> bool {
+        let code = match self {
+            AppendFailure::NotLeader
+            | AppendFailure::ZstdTooEarly
+            | AppendFailure::Transactional
+            | AppendFailure::Rejected(
+                Rejection::NoBatch | Rejection::Magic { .. } | Rejection::SeveralBatches,
+            ) => return false,
+            _ => self.code(),
+        };
+        ![
+            ErrorCode::CorruptMessage,
+            ErrorCode::MessageTooLarge,
+            ErrorCode::RecordListTooLarge,
+            ErrorCode::KafkaStorageError,
+        ]
+        .contains(&code)
+    }
+
     /// What the client is told.
     pub fn code(&self) -> ErrorCode {
         match self {
             AppendFailure::NotLeader => ErrorCode::NotLeaderOrFollower,
             AppendFailure::Rejected(rejection) => rejection.error_code(),
             AppendFailure::ZstdTooEarly => ErrorCode::UnsupportedCompressionType,
-            AppendFailure::Transactional => ErrorCode::InvalidTxnState,
+            AppendFailure::Transactional => ErrorCode::TransactionalIdAuthorizationFailed,
             AppendFailure::NotEnoughReplicas => ErrorCode::NotEnoughReplicas,
             AppendFailure::Log(error) => match error {
                 AppendError::Producer(ProducerError::OutOfOrderSequence { .. }) => {

@@ -207,11 +207,11 @@ impl FetchSessionCache {
             .sessions
             .get_mut(&request.id)
             .ok_or(ErrorCode::FetchSessionIdNotFound)?;
-        if session.uses_topic_ids != request.uses_topic_ids {
-            return Err(ErrorCode::FetchSessionTopicIdError);
-        }
         if session.epoch != request.epoch {
             return Err(ErrorCode::InvalidFetchSessionEpoch);
+        }
+        if session.uses_topic_ids != request.uses_topic_ids {
+            return Err(ErrorCode::FetchSessionTopicIdError);
         }
         session.update(&request);
         if session.partitions.is_empty() {

@@ -14,7 +14,7 @@ mod replicas;
 mod settings;
 mod waiters;
 
-pub use append::{AppendFailure, Appended, ProduceRules};
+pub use append::{AppendFailure, Appended, NotAppended, ProduceRules};
 pub use deletion::DeletionFailure;
 pub use fetch_session::FetchSessionCache;
 pub use offsets::{EpochEnd, OffsetSpec, OffsetsFailure};

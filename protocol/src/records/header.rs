@@ -151,13 +151,21 @@ impl Peek {
         }
         let length = get_i32(bytes, LENGTH);
         let magic = bytes[MAGIC] as i8;
+        let size = i64::from(length) + LOG_OVERHEAD as i64;
+        let least = LOG_OVERHEAD + super::legacy::OVERHEAD_V0;
+        if size < least as i64 {
+            // Too short for any format: what stands where the magic would be says nothing.
+            return Err(BatchError::TooSmall {
+                size,
+                minimum: least,
+            });
+        }
         let minimum = match magic {
             0 => LOG_OVERHEAD + super::legacy::OVERHEAD_V0,
             1 => LOG_OVERHEAD + super::legacy::OVERHEAD_V1,
             2 => BATCH_OVERHEAD,
             _ => return Err(BatchError::Magic { magic }),
         };
-        let size = i64::from(length) + LOG_OVERHEAD as i64;
         match usize::try_from(size) {
             Ok(size) if size >= minimum => Ok(Peek {
                 offset: get_i64(bytes, BASE_OFFSET),

@@ -58,7 +58,8 @@ pub struct AppendTicket {
     /// Offsets given to the batches, or those of the original where this is a duplicate.
     pub first_offset: i64,
     pub last_offset: i64,
-    /// The broker's time stamped on the records; `None` unless the topic uses LogAppendTime.
+    /// The broker's time stamped on the records; `None` unless the topic uses LogAppendTime. Of a duplicate always: the
+    /// last time in the original, whoever gave it.
     pub log_append_time_ms: Option<i64>,
     /// Sent again by an idempotent producer: nothing was appended.
     pub duplicate: bool,
@@ -176,7 +177,7 @@ impl LogInner {
                     return Ok(AppendTicket {
                         first_offset,
                         last_offset,
-                        log_append_time_ms: stamp.map(|_| timestamp),
+                        log_append_time_ms: Some(timestamp),
                         duplicate: true,
                         completion,
                     });

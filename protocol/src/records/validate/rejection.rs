@@ -55,10 +55,20 @@ impl Rejection {
     }
 
     /// The `error_message` of the partition in the produce response: Kafka sends one only where it
-    /// lists single records.
+    /// lists single records, or cannot find the batch.
     pub fn error_message(&self, topic_partition: impl Display) -> Option<String> {
         match self {
             Rejection::Records(records) => Some(records.summary(topic_partition)),
+            // 14 bytes is the least message of the oldest format, by which Kafka judges the length.
+            Rejection::Corrupt(BatchError::TooSmall { size, .. }) if *size < 12 + 14 => {
+                Some(format!(
+                    "Record size {} is less than the minimum record overhead (14)",
+                    size - 12
+                ))
+            }
+            Rejection::Corrupt(BatchError::Magic { magic }) => {
+                Some(format!("Invalid magic found in record: {magic}"))
+            }
             _ => None,
         }
     }
