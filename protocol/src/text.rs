@@ -5,6 +5,8 @@ use std::ops::Deref;
 use bytes::Bytes;
 use bytestring::ByteString;
 
+use crate::wire::STRING_BYTES_MAX;
+
 /// Immutable text that shares the memory it was cut from.
 ///
 /// A `Str` out of a request keeps that whole frame alive. What outlives the request should be
@@ -24,6 +26,18 @@ impl Str {
     /// A copy in memory of its own.
     pub fn detached(&self) -> Self {
         Str(ByteString::from(self.as_str()))
+    }
+
+    /// The same where a string on the wire can be so long, else its start. For words to people that quote a request: names
+    /// in there may be as long as a string can be, and the words around them would make the answer unwritable.
+    pub fn shortened(self) -> Self {
+        let text = self.as_str();
+        if text.len() <= STRING_BYTES_MAX {
+            return self;
+        }
+        const END: &str = "...";
+        let start = text.floor_char_boundary(STRING_BYTES_MAX - END.len());
+        Str::from(format!("{}{END}", &text[..start]))
     }
 
     pub fn into_bytes(self) -> Bytes {
@@ -129,5 +143,18 @@ impl fmt::Debug for Str {
 impl fmt::Display for Str {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self.as_str(), f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_too_long_for_the_wire_are_cut_between_letters() {
+        let fits = "ä".repeat(STRING_BYTES_MAX / 2);
+        assert_eq!(Str::from(fits.as_str()).shortened().as_str(), fits);
+        let cut = Str::from(format!("{fits}ää")).shortened();
+        assert!(cut.len() <= STRING_BYTES_MAX && cut.ends_with("ä..."));
     }
 }

@@ -17,6 +17,8 @@ pub enum ConfigSource {
     DynamicDefaultBroker = 3,
     StaticBroker = 4,
     Default = 5,
+    ClientMetrics = 7,
+    Group = 8,
 }
 
 impl ConfigSource {
@@ -183,7 +185,7 @@ fn unknown(name: &str, synonyms: Vec<DescribedSynonym>) -> DescribedConfig {
     }
 }
 
-fn strongest(synonyms: &[DescribedSynonym]) -> ConfigSource {
+pub(super) fn strongest(synonyms: &[DescribedSynonym]) -> ConfigSource {
     synonyms
         .first()
         .map_or(ConfigSource::Default, |synonym| synonym.source)
@@ -200,7 +202,11 @@ fn written_anywhere(settings: &Settings, name: &str) -> Option<String> {
 
 /// The values behind a broker key: for this broker, for all brokers, in the file, by default; each for all the names
 /// that can stand in for the key.
-fn synonyms_of(settings: &Settings, name: &str, sensitive: bool) -> Vec<DescribedSynonym> {
+pub(super) fn synonyms_of(
+    settings: &Settings,
+    name: &str,
+    sensitive: bool,
+) -> Vec<DescribedSynonym> {
     let names = keys::broker_synonyms(name);
     let dynamic = settings.dynamic();
     let mut synonyms = Vec::new();

@@ -7,6 +7,7 @@
 mod check;
 mod connection_limits;
 pub mod describe;
+pub mod describe_group;
 pub mod directories;
 #[cfg(test)]
 mod docs;

@@ -15,7 +15,7 @@ use super::directories::DirectoryChooser;
 use super::machine::{AutoTopic, Decided, Machine, Reply, Surroundings};
 use super::placement::PARTITIONS_PER_REQUEST_MAX;
 use super::refusal::Refusal;
-use crate::config::describe::describe_topic;
+use crate::config::describe::created_topic_configs;
 use crate::config::{Overrides, validate_overrides};
 use crate::metadata::configs::ResourceType;
 use crate::metadata::topic_name_problem;
@@ -369,14 +369,13 @@ fn described_configs(
     machine: &Machine,
     overrides: &Overrides<'_>,
 ) -> Vec<CreateTopicsResponseCreatableTopicConfigs> {
-    describe_topic(&machine.node_settings(), overrides)
+    created_topic_configs(&machine.node_settings(), overrides)
         .into_iter()
         .map(|config| CreateTopicsResponseCreatableTopicConfigs {
-            name: Str::from(config.name),
+            name: Str::from_static(config.name),
             value: config.value.map(Str::from),
-            read_only: config.read_only,
             config_source: config.source.wire_id(),
-            is_sensitive: config.sensitive,
+            ..Default::default()
         })
         .collect()
 }

@@ -13,7 +13,7 @@ impl Refusal {
     pub fn new(code: ErrorCode, message: impl Into<Str>) -> Self {
         Self {
             code,
-            message: Some(message.into()),
+            message: Some(message.into().shortened()),
         }
     }
 

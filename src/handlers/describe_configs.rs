@@ -8,10 +8,12 @@ use protocol::messages::{
 use protocol::{ErrorCode, Str};
 
 use super::api::{Call, Handler};
+use crate::config::Overrides;
 use crate::config::describe::{
     DescribedConfig, describe_broker, describe_cluster_defaults, describe_topic,
 };
-use crate::metadata::configs::ResourceType;
+use crate::config::describe_group::{describe_client_metrics, describe_group};
+use crate::metadata::configs::{ResourceConfig, ResourceType};
 use crate::metadata::topic_name_problem;
 use crate::outgoing::AnswerRoom;
 
@@ -28,6 +30,11 @@ impl Handler for DescribeConfigs {
     type Request = DescribeConfigsRequest;
 
     async fn handle(call: Call, request: DescribeConfigsRequest) -> DescribeConfigsResponse {
+        // A type that nobody knows is a mistake of the whole request.
+        let known = request
+            .resources
+            .iter()
+            .all(|resource| KNOWN.contains(&ResourceType(resource.resource_type)));
         let mut room = AnswerRoom::new(call.shard.limits.request_bytes);
         let mut results = Vec::with_capacity(request.resources.len());
         for (index, resource) in request.resources.iter().enumerate() {
@@ -35,7 +42,8 @@ impl Handler for DescribeConfigs {
                 call.shard.core.yield_now().await;
             }
             let described = match room.is_left() {
-                true => describe(&call, resource),
+                true if known => describe(&call, resource),
+                true => Err(invalid(ErrorCode::InvalidRequest.message().to_owned())),
                 false => Err((ErrorCode::InvalidRequest, AnswerRoom::FULL.to_owned())),
             };
             let result = answer(&call, &request, resource, described);
@@ -63,19 +71,50 @@ fn size_of_result(result: &DescribeConfigsResponseDescribeConfigsResult) -> usiz
     size_of_val(result) + configs.sum::<usize>()
 }
 
+const KNOWN: [ResourceType; 5] = [
+    ResourceType::TOPIC,
+    ResourceType::BROKER,
+    ResourceType::BROKER_LOGGER,
+    ResourceType::CLIENT_METRICS,
+    ResourceType::GROUP,
+];
+
 fn describe(
     call: &Call,
     resource: &DescribeConfigsRequestDescribeConfigsResource,
 ) -> Result<Vec<DescribedConfig>, Refusal> {
     let name = &*resource.resource_name;
-    match ResourceType(resource.resource_type) {
+    let kind = ResourceType(resource.resource_type);
+    match kind {
         ResourceType::TOPIC => topic(call, name),
         ResourceType::BROKER => broker(call, name),
-        ResourceType(other) => Err((
-            ErrorCode::InvalidRequest,
-            format!("Unsupported resource type: {other}"),
+        ResourceType::BROKER_LOGGER => loggers(call, name),
+        ResourceType::CLIENT_METRICS if name.is_empty() => Err(invalid(
+            "Client metrics subscription name must not be empty".to_owned(),
         )),
+        ResourceType::GROUP if name.is_empty() => {
+            Err(invalid("Group name must not be empty".to_owned()))
+        }
+        _ => {
+            let image = call.shard.image();
+            let overrides = overrides(image.configs.resource(kind, name));
+            Ok(match kind {
+                ResourceType::GROUP => describe_group(&call.shard.config.settings, &overrides),
+                _ => describe_client_metrics(&overrides),
+            })
+        }
     }
+}
+
+fn overrides(values: Option<&ResourceConfig>) -> Overrides<'_> {
+    let values = values.into_iter().flat_map(|values| values.iter());
+    values
+        .map(|(key, value)| (key.as_str(), value.as_str()))
+        .collect()
+}
+
+fn invalid(message: String) -> Refusal {
+    (ErrorCode::InvalidRequest, message)
 }
 
 fn topic(call: &Call, name: &str) -> Result<Vec<DescribedConfig>, Refusal> {
@@ -84,15 +123,10 @@ fn topic(call: &Call, name: &str) -> Result<Vec<DescribedConfig>, Refusal> {
     }
     let image = call.shard.image();
     if image.topic_by_name(name).is_none() {
-        let error = ErrorCode::UnknownTopicOrPartition;
-        return Err((error, error.message().to_owned()));
+        // Kafka has no words for it.
+        return Err((ErrorCode::UnknownTopicOrPartition, String::new()));
     }
-    let overrides = image.configs.topic(name);
-    let overrides = overrides
-        .into_iter()
-        .flat_map(|values| values.iter())
-        .map(|(key, value)| (key.as_str(), value.as_str()))
-        .collect();
+    let overrides = overrides(image.configs.topic(name));
     Ok(describe_topic(
         &call.shard.view().config.settings,
         &overrides,
@@ -105,17 +139,31 @@ fn broker(call: &Call, name: &str) -> Result<Vec<DescribedConfig>, Refusal> {
         return Ok(describe_cluster_defaults(&config.settings));
     }
     let here = config.node_id;
-    match name.parse::<i32>() {
-        Ok(id) if id == here => Ok(describe_broker(&config.settings)),
-        Ok(_) => Err((
-            ErrorCode::InvalidRequest,
-            format!("Unexpected broker id, expected {here} or empty string, but received {name}"),
-        )),
-        Err(_) => Err((
-            ErrorCode::InvalidRequest,
-            format!("Broker id must be an integer, but it is: {name}"),
-        )),
+    match broker_id(name)? {
+        id if id == here => Ok(describe_broker(&config.settings)),
+        _ => Err(invalid(format!(
+            "Unexpected broker id, expected {here} or empty string, but received {name}"
+        ))),
     }
+}
+
+/// The levels of what a broker logs cannot be changed one by one here, so there is nothing to describe.
+fn loggers(call: &Call, name: &str) -> Result<Vec<DescribedConfig>, Refusal> {
+    if name.is_empty() {
+        return Err(invalid("Broker id must not be empty".to_owned()));
+    }
+    let here = call.shard.config.node_id;
+    match broker_id(name)? {
+        id if id == here => Ok(Vec::new()),
+        _ => Err(invalid(format!(
+            "Unexpected broker id, expected {here} but received {name}"
+        ))),
+    }
+}
+
+fn broker_id(name: &str) -> Result<i32, Refusal> {
+    name.parse()
+        .map_err(|_| invalid(format!("Broker id must be an integer, but it is: {name}")))
 }
 
 fn answer(
@@ -133,8 +181,8 @@ fn answer(
         Ok(configs) => {
             result.error_message = Some(Str::default());
             let wanted = |config: &DescribedConfig| match &resource.configuration_keys {
-                Some(keys) => keys.iter().any(|key| **key == *config.name),
-                None => true,
+                Some(keys) if !keys.is_empty() => keys.iter().any(|key| **key == *config.name),
+                _ => true,
             };
             result.configs = configs
                 .into_iter()
@@ -144,7 +192,7 @@ fn answer(
         }
         Err((error, message)) => {
             result.error_code = error.code();
-            result.error_message = Some(Str::from(message));
+            result.error_message = Some(Str::from(message).shortened());
         }
     }
     result

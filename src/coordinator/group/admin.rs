@@ -81,7 +81,7 @@ impl Turn<'_> {
                 None => format!("Group {id} not found."),
             };
             answer.error_code = ErrorCode::GroupIdNotFound.code();
-            answer.error_message = Some(Str::from(message));
+            answer.error_message = Some(Str::from(message).shortened());
         }
         answer
     }
