@@ -22,13 +22,17 @@ pub struct DeleteTopics;
 /// The handler of CreatePartitions.
 pub struct CreatePartitions;
 
-/// Asks the controller; a failure of the whole request becomes one code for each of its topics.
-async fn ask<R, F, Fut>(call: &Call, ask: F) -> Result<R, ErrorCode>
+/// Asks the controller; a failure of the whole request becomes one code for each of its topics. No time left is one: then
+/// nothing is done.
+async fn ask<R, F, Fut>(call: &Call, timeout_ms: i32, ask: F) -> Result<R, ErrorCode>
 where
     R: Send + 'static,
     F: FnOnce(Rc<Controller>) -> Fut + Send + 'static,
     Fut: Future<Output = Result<R, ControllerError>> + 'static,
 {
+    if timeout_ms <= 0 {
+        return Err(ErrorCode::RequestTimedOut);
+    }
     ask_controller(&call.shard, ask).await.map_err(|error| {
         tracing::warn!(api = ?call.header.api, %error, "the controller could not do a request");
         error.code()
@@ -44,7 +48,7 @@ impl Handler for CreateTopics {
             .iter()
             .map(|topic| topic.name.clone())
             .collect();
-        let asked = ask(&call, move |controller| async move {
+        let asked = ask(&call, request.timeout_ms, move |controller| async move {
             controller.create_topics(request).await
         });
         asked.await.unwrap_or_else(|error| CreateTopicsResponse {
@@ -53,7 +57,7 @@ impl Handler for CreateTopics {
                 .map(|name| CreateTopicsResponseCreatableTopicResult {
                     name,
                     error_code: error.code(),
-                    error_message: Some(error.message().into()),
+                    error_message: None,
                     ..Default::default()
                 })
                 .collect(),
@@ -79,7 +83,7 @@ impl Handler for DeleteTopics {
                 .map(|it| (Some(it.clone()), Default::default()))
                 .collect(),
         };
-        let asked = ask(&call, move |controller| async move {
+        let asked = ask(&call, request.timeout_ms, move |controller| async move {
             controller.delete_topics(request, version).await
         });
         asked.await.unwrap_or_else(|error| DeleteTopicsResponse {
@@ -90,7 +94,7 @@ impl Handler for DeleteTopics {
                         name,
                         topic_id,
                         error_code: error.code(),
-                        error_message: (version >= 5).then(|| error.message().into()),
+                        error_message: None,
                     },
                 )
                 .collect(),
@@ -108,7 +112,7 @@ impl Handler for CreatePartitions {
             .iter()
             .map(|topic| topic.name.clone())
             .collect();
-        let asked = ask(&call, move |controller| async move {
+        let asked = ask(&call, request.timeout_ms, move |controller| async move {
             controller.create_partitions(request).await
         });
         asked
@@ -119,7 +123,7 @@ impl Handler for CreatePartitions {
                     .map(|name| CreatePartitionsResponseCreatePartitionsTopicResult {
                         name,
                         error_code: error.code(),
-                        error_message: Some(error.message().into()),
+                        error_message: None,
                     })
                     .collect(),
                 ..Default::default()

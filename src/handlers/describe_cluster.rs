@@ -60,11 +60,12 @@ fn mismatch(endpoint_type: i8) -> DescribeClusterResponse {
         CONTROLLERS => (
             ErrorCode::MismatchedEndpointType,
             "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of \
-             type CONTROLLER",
+             type CONTROLLER"
+                .to_owned(),
         ),
         _ => (
             ErrorCode::UnsupportedEndpointType,
-            "Unsupported endpoint type",
+            format!("Unsupported endpoint type {endpoint_type}"),
         ),
     };
     DescribeClusterResponse {

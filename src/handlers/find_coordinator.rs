@@ -19,6 +19,8 @@ const SEVERAL_KEYS: i16 = 4;
 const GROUP: i8 = 0;
 /// `key_type` of a transactional id.
 const TRANSACTION: i8 = 1;
+/// `key_type` of a partition of a share group.
+const SHARE: i8 = 2;
 
 impl Handler for FindCoordinator {
     type Request = FindCoordinatorRequest;
@@ -37,7 +39,11 @@ impl Handler for FindCoordinator {
         let found = find(&call, request.key_type, request.key).await;
         FindCoordinatorResponse {
             error_code: found.error_code,
-            error_message: found.error_message,
+            // Kafka's message for no error, which later versions leave out.
+            error_message: match found.error_code {
+                0 => Some(Str::from_static("NONE")),
+                _ => found.error_message,
+            },
             node_id: found.node_id,
             host: found.host,
             port: found.port,
@@ -68,6 +74,7 @@ async fn find(call: &Call, key_type: i8, key: Str) -> FindCoordinatorResponseCoo
                 Some(message),
             );
         }
+        SHARE => return none(key, ErrorCode::InvalidRequest, Some("")),
         _ => return none(key, ErrorCode::InvalidRequest, None),
     }
     if coordinator_of(&call.shard.view(), &key).is_none() {

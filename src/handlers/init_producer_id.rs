@@ -6,6 +6,9 @@ use protocol::messages::{InitProducerIdRequest, InitProducerIdResponse};
 use super::api::{Call, Handler};
 use crate::shard::next_producer_id;
 
+const NO_ID: i64 = -1;
+const NO_EPOCH: i16 = -1;
+
 /// The handler.
 pub struct InitProducerId;
 
@@ -13,6 +16,10 @@ impl Handler for InitProducerId {
     type Request = InitProducerIdRequest;
 
     async fn handle(call: Call, request: InitProducerIdRequest) -> InitProducerIdResponse {
+        // A producer that has an id already says that and its epoch, or neither.
+        if (request.producer_id == NO_ID) != (request.producer_epoch == NO_EPOCH) {
+            return refused(ErrorCode::InvalidRequest);
+        }
         match request.transactional_id.as_deref() {
             None => {}
             Some("") => return refused(ErrorCode::InvalidRequest),
@@ -33,8 +40,8 @@ impl Handler for InitProducerId {
 fn refused(error: ErrorCode) -> InitProducerIdResponse {
     InitProducerIdResponse {
         error_code: error.code(),
-        producer_id: -1,
-        producer_epoch: -1,
+        producer_id: NO_ID,
+        producer_epoch: NO_EPOCH,
         ..Default::default()
     }
 }

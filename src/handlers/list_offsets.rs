@@ -1,9 +1,9 @@
 //! ListOffsets: offsets by timestamp and by place in the log.
 
-use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use futures_util::future::join_all;
+use indexmap::IndexMap;
 use protocol::messages::{
     ListOffsetsRequest, ListOffsetsRequestListOffsetsPartition, ListOffsetsResponse,
     ListOffsetsResponseListOffsetsPartitionResponse, ListOffsetsResponseListOffsetsTopicResponse,
@@ -27,20 +27,21 @@ impl Handler for ListOffsets {
 
     async fn handle(call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse {
         let isolation = match request.isolation_level {
-            1 => Isolation::ReadCommitted,
-            _ => Isolation::ReadUncommitted,
+            0 => Ok(Isolation::ReadUncommitted),
+            1 => Ok(Isolation::ReadCommitted),
+            // Kafka's way to say that there is no such level.
+            _ => Err(ErrorCode::UnknownServerError),
         };
-        let twice = named_twice(&request);
         let mut topics = Vec::with_capacity(request.topics.len());
-        for topic in &request.topics {
-            let asked = topic.partitions.iter().map(|partition| {
-                let duplicate = twice.contains(&(topic.name.clone(), partition.partition_index));
-                one(&call, &topic.name, partition, isolation, duplicate)
+        for (name, partitions) in by_topic(&request) {
+            let asked = partitions.into_values().map(|(partition, twice)| {
+                // A partition that a request names more than once is refused, and answered once.
+                let refused = twice.then_some(ErrorCode::InvalidRequest);
+                let isolation = isolation.and_then(|level| refused.map_or(Ok(level), Err));
+                one(&call, &name, partition, isolation)
             });
-            topics.push(ListOffsetsResponseListOffsetsTopicResponse {
-                name: topic.name.clone(),
-                partitions: join_all(asked).await,
-            });
+            let partitions = join_all(asked).await;
+            topics.push(ListOffsetsResponseListOffsetsTopicResponse { name, partitions });
         }
         ListOffsetsResponse {
             topics,
@@ -49,27 +50,28 @@ impl Handler for ListOffsets {
     }
 }
 
-/// Kafka refuses a partition that a request names more than once.
-fn named_twice(request: &ListOffsetsRequest) -> BTreeSet<(Str, i32)> {
-    let mut seen = BTreeSet::new();
-    let mut twice = BTreeSet::new();
+type Asked<'a> = &'a ListOffsetsRequestListOffsetsPartition;
+
+/// Each topic once, with each of its partitions once and whether that was named again.
+fn by_topic(request: &ListOffsetsRequest) -> IndexMap<Str, IndexMap<i32, (Asked<'_>, bool)>> {
+    let mut topics: IndexMap<Str, IndexMap<i32, (Asked<'_>, bool)>> = IndexMap::new();
     for topic in &request.topics {
         for partition in &topic.partitions {
-            let key = (topic.name.clone(), partition.partition_index);
-            if !seen.insert(key.clone()) {
-                twice.insert(key);
-            }
+            let partitions = topics.entry(topic.name.clone()).or_default();
+            partitions
+                .entry(partition.partition_index)
+                .and_modify(|(_, twice)| *twice = true)
+                .or_insert((partition, false));
         }
     }
-    twice
+    topics
 }
 
 async fn one(
     call: &Call,
     topic: &Str,
-    asked: &ListOffsetsRequestListOffsetsPartition,
-    isolation: Isolation,
-    duplicate: bool,
+    asked: Asked<'_>,
+    isolation: Result<Isolation, ErrorCode>,
 ) -> ListOffsetsResponseListOffsetsPartitionResponse {
     let mut answer = ListOffsetsResponseListOffsetsPartitionResponse {
         partition_index: asked.partition_index,
@@ -78,9 +80,9 @@ async fn one(
         leader_epoch: -1,
         ..Default::default()
     };
-    let found = match duplicate {
-        true => Err(ErrorCode::InvalidRequest),
-        false => look_up(call, topic, asked, isolation).await,
+    let found = match isolation {
+        Ok(isolation) => look_up(call, topic, asked, isolation).await,
+        Err(error) => Err(error),
     };
     match found {
         Ok(Some(found)) => {

@@ -50,17 +50,21 @@ enum Wanted {
     Ids(BTreeSet<Uuid>),
 }
 
-/// Topic ids, and names left out, are understood from v12 on.
+/// Topic ids, and names left out, are understood from v12 on; a topic must have one of them then.
 fn refuse_names(call: &Call, request: &MetadataRequest) -> Option<MetadataResponse> {
     let topics = request.topics.as_ref()?;
-    let odd = |topic: &MetadataRequestTopic| !topic.topic_id.is_zero() || topic.name.is_none();
-    if call.version() >= 12 || !topics.iter().any(odd) {
-        return None;
-    }
+    let by_id = |topic: &MetadataRequestTopic| !topic.topic_id.is_zero();
+    let nameless = topics.iter().any(|topic| topic.name.is_none());
+    let error = match call.version() {
+        ..12 if nameless || topics.iter().any(by_id) => ErrorCode::InvalidRequest,
+        // Kafka's way to say so.
+        12.. if nameless && !topics.iter().any(by_id) => ErrorCode::UnknownServerError,
+        _ => return None,
+    };
     let topics = topics
         .iter()
         .map(|topic| MetadataResponseTopic {
-            error_code: ErrorCode::InvalidRequest.code(),
+            error_code: error.code(),
             name: Some(topic.name.clone().unwrap_or_default()),
             topic_id: topic.topic_id,
             ..Default::default()
@@ -68,6 +72,7 @@ fn refuse_names(call: &Call, request: &MetadataRequest) -> Option<MetadataRespon
         .collect();
     Some(MetadataResponse {
         topics,
+        error_code: error.code(),
         ..Default::default()
     })
 }

@@ -66,7 +66,7 @@ impl LeaderEpochs {
     /// `(epoch, end offset)` for a requested epoch: the largest epoch not above it and where the next one starts;
     /// the log end for the latest; [`UNDEFINED`] where the request is above all, or is -1.
     pub fn end_offset_for(&self, requested: i32, log_end_offset: i64) -> (i32, i64) {
-        if requested < 0 {
+        if requested == UNDEFINED.0 {
             return UNDEFINED;
         }
         let Some(latest) = self.latest() else {
@@ -156,6 +156,7 @@ mod tests {
             (1, 5),
             "below all: where the first known starts"
         );
+        assert_eq!(epochs.end_offset_for(-2, 42), (-2, 5), "likewise");
         assert_eq!(LeaderEpochs::default().end_offset_for(0, 42), UNDEFINED);
     }
 

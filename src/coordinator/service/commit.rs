@@ -15,12 +15,14 @@ pub async fn offset_commit(
     router: &impl Router,
     topics: &impl Topics,
     caller: &Caller,
-    request: OffsetCommitRequest,
+    mut request: OffsetCommitRequest,
 ) -> OffsetCommitResponse {
     let mut response = OffsetCommitResponse::default();
     let mut known = Vec::new();
     let mut known_at = Vec::new();
-    for mut topic in request.topics {
+    // A topic without partitions is not answered, as in Kafka.
+    let asked = std::mem::take(&mut request.topics).into_iter();
+    for mut topic in asked.filter(|topic| !topic.partitions.is_empty()) {
         let error = resolve(topics, caller.api_version, &mut topic).err();
         let mut answer = CommittedTopic {
             name: topic.name.clone(),

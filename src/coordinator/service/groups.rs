@@ -1,10 +1,11 @@
 //! ListGroups, DescribeGroups and DeleteGroups: several groups, one answer.
 
-use protocol::ErrorCode;
+use indexmap::IndexSet;
 use protocol::messages::{
     DeleteGroupsRequest, DeleteGroupsResponse, DeleteGroupsResponseDeletableGroupResult,
     DescribeGroupsRequest, DescribeGroupsResponse, ListGroupsResponse,
 };
+use protocol::{ErrorCode, Str};
 
 use super::super::event::{Request, Response};
 use super::super::runtime::Caller;
@@ -93,8 +94,10 @@ pub async fn delete_groups(
     caller: &Caller,
     request: DeleteGroupsRequest,
 ) -> DeleteGroupsResponse {
-    let mut results = Vec::with_capacity(request.groups_names.len());
-    for id in request.groups_names {
+    // A group that is named twice is deleted, and answered, once.
+    let names: IndexSet<Str> = request.groups_names.into_iter().collect();
+    let mut results = Vec::with_capacity(names.len());
+    for id in names {
         let answer = router
             .ask(&id, caller, Request::DeleteGroup(id.clone()))
             .await;
