@@ -64,6 +64,7 @@ pub struct Broker {
     pub program: Program,
     pub directory: PathBuf,
     pub port: u16,
+    pub controller_port: u16,
     overrides: Vec<String>,
     group: Option<PathBuf>,
     process: Option<Process>,
@@ -86,7 +87,7 @@ impl Broker {
     pub fn prepare_as(program: Program, name: &str, settings: &[(&str, &str)]) -> Self {
         let mut broker = Self::unformatted(name);
         broker.program = program;
-        let controller = port::free();
+        let controller = broker.controller_port;
         let mut text = format!(
             "process.roles=broker,controller\n\
              node.id=1\n\
@@ -128,6 +129,7 @@ impl Broker {
             program: Program::Ringmain,
             directory: fresh_directory(name),
             port: port::free(),
+            controller_port: port::free(),
             overrides: Vec::new(),
             group: None,
             process: None,
