@@ -34,6 +34,7 @@ pub(super) fn decide(machine: &Machine, request: &AlterPartitionReassignmentsReq
     let response = AlterPartitionReassignmentsResponse {
         allow_replication_factor_change: request.allow_replication_factor_change,
         responses: responses.collect(),
+        error_message: None,
         ..Default::default()
     };
     Decided::reply(Reply::AlterReassignments(response))

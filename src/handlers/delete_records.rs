@@ -28,7 +28,8 @@ impl Handler for DeleteRecords {
     async fn handle(call: Call, request: DeleteRecordsRequest) -> DeleteRecordsResponse {
         // The last word about a partition counts.
         let mut wanted: BTreeMap<Str, BTreeMap<i32, i64>> = BTreeMap::new();
-        for topic in &request.topics {
+        let asked = request.topics.iter();
+        for topic in asked.filter(|topic| !topic.partitions.is_empty()) {
             let partitions = wanted.entry(topic.name.clone()).or_default();
             let named = topic.partitions.iter();
             partitions.extend(named.map(|it| (it.partition_index, it.offset)));

@@ -99,7 +99,9 @@ fn describe(
             let image = call.shard.image();
             let overrides = overrides(image.configs.resource(kind, name));
             Ok(match kind {
-                ResourceType::GROUP => describe_group(&call.shard.view().config.settings, &overrides),
+                ResourceType::GROUP => {
+                    describe_group(&call.shard.view().config.settings, &overrides)
+                }
                 _ => describe_client_metrics(&overrides),
             })
         }

@@ -44,6 +44,9 @@ impl Handler for ListPartitionReassignments {
         _: Call,
         _: ListPartitionReassignmentsRequest,
     ) -> ListPartitionReassignmentsResponse {
-        ListPartitionReassignmentsResponse::default()
+        ListPartitionReassignmentsResponse {
+            error_message: None,
+            ..Default::default()
+        }
     }
 }
