@@ -84,9 +84,10 @@ impl Link {
             let left = deadline.saturating_duration_since(self.core.now());
             match self.core.timeout(left, self.stream.recv()).await {
                 Ok(Ok(bytes)) if !bytes.is_empty() => self.received.extend_from_slice(&bytes),
+                // A connection that ends with requests unread takes along what was on its way.
                 Ok(_) => {
                     assert!(
-                        self.received.is_empty(),
+                        self.received.is_empty() || self.may_close,
                         "the connection ends inside an answer"
                     );
                     return Came::Closed;
