@@ -7,6 +7,8 @@
     reason = "a test says how far it came"
 )]
 
+#[path = "clients/codecs.rs"]
+mod codecs;
 #[path = "clients/groups.rs"]
 mod groups;
 mod support;

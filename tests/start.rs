@@ -198,6 +198,35 @@ fn it_is_ready_soon() {
     assert!(best < limit, "ready in {best:?}");
 }
 
+/// Hundredths of a second that a process has used of any CPU.
+fn cpu_ticks(process: u32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).expect("it runs");
+    let (_, fields) = stat.rsplit_once(") ").expect("a name in brackets");
+    let numbers = fields.split(' ').skip(11).take(2);
+    numbers
+        .map(|ticks| ticks.parse::<u64>().expect("a number"))
+        .sum()
+}
+
+/// With clients connected that say nothing. Its cores sleep in the kernel, without being counted as waiting for a disk.
+#[test]
+fn an_idle_broker_uses_no_cpu() {
+    let broker = &mut Broker::start("start-idle", &[]);
+    let _idle: Vec<_> = (0..50)
+        .map(|_| TcpStream::connect(("127.0.0.1", broker.port)).expect("it listens"))
+        .collect();
+    let process = broker.process().id();
+    let (mut since, mut before) = (clock::now(), cpu_ticks(process));
+    clock::wait_within(Duration::from_secs(60), "two seconds without work", || {
+        if clock::now() - since < Duration::from_secs(2) {
+            return None;
+        }
+        let used = cpu_ticks(process) - before;
+        (since, before) = (clock::now(), cpu_ticks(process));
+        (used <= 1).then_some(())
+    });
+}
+
 #[test]
 fn any_number_of_shards_will_do() {
     for shards in ["1", "5"] {

@@ -42,6 +42,8 @@ mod negotiation;
 mod offsets;
 #[path = "wire/producing.rs"]
 mod producing;
+#[path = "wire/recovering.rs"]
+mod recovering;
 #[path = "wire/sessions.rs"]
 mod sessions;
 #[path = "wire/stricter.rs"]

@@ -381,10 +381,21 @@ pub fn maven_jars(pom: &Path, jars: &Path) {
 }
 
 fn prepare_python() -> Vec<String> {
-    let folder = build_folder("python");
     let requirements = Path::new(CLIENTS).join("python/requirements.txt");
+    let python = python_with("python", &requirements);
+    let script = Path::new(CLIENTS).join("python/driver.py");
+    vec![
+        python.to_string_lossy().into_owned(),
+        "-B".to_owned(),
+        script.to_string_lossy().into_owned(),
+    ]
+}
+
+/// A Python that has the packages of a requirements file.
+pub fn python_with(name: &str, requirements: &Path) -> PathBuf {
+    let folder = build_folder(name);
     let python = folder.join("venv/bin/python");
-    once(&folder, &[&requirements], || {
+    once(&folder, &[requirements], || {
         let _ = fs::remove_dir_all(folder.join("venv"));
         run(Command::new("python3")
             .args(["-m", "venv"])
@@ -398,12 +409,7 @@ fn prepare_python() -> Vec<String> {
                 "--disable-pip-version-check",
                 "-r",
             ])
-            .arg(&requirements));
+            .arg(requirements));
     });
-    let script = Path::new(CLIENTS).join("python/driver.py");
-    vec![
-        python.to_string_lossy().into_owned(),
-        "-B".to_owned(),
-        script.to_string_lossy().into_owned(),
-    ]
+    python
 }

@@ -1,0 +1,79 @@
+//! Starts after crashes, and crashes of such starts: with many partitions the broker is soon there, with all that it said it
+//! had.
+use std::time::Duration;
+
+use kafka_protocol::messages::fetch_request::FetchPartition;
+
+use crate::batch::{self, Batch};
+use crate::client::Connection;
+use crate::common::{FETCH, PRODUCE, Topic, creatable, create, fetch_request, produce_request};
+use crate::support::broker::Broker;
+use crate::support::clock;
+
+const PARTITIONS: i32 = 400;
+
+fn produce_to_all(connection: &mut Connection, topic: &Topic) {
+    let records = Batch::of(clock::wall_clock_ms(), &["kept"]).bytes();
+    let mut request = produce_request(PRODUCE, topic, -1, records);
+    let one = request.topic_data[0].partition_data.remove(0);
+    request.topic_data[0].partition_data = (0..PARTITIONS)
+        .map(|partition| one.clone().with_index(partition))
+        .collect();
+    let answer = connection.call(PRODUCE, &request);
+    let parts = &answer.responses[0].partition_responses;
+    assert!(parts.iter().all(|part| part.error_code == 0));
+}
+
+/// Batches in each partition.
+fn counts(connection: &mut Connection, topic: &Topic) -> Vec<usize> {
+    let mut request = fetch_request(FETCH, &[(topic, 0, 0)]);
+    let one: FetchPartition = request.topics[0].partitions.remove(0);
+    request.topics[0].partitions = (0..PARTITIONS)
+        .map(|partition| one.clone().with_partition(partition))
+        .collect();
+    let answer = connection.call(FETCH, &request);
+    let held = answer.responses[0].partitions.iter().map(|data| {
+        assert_eq!(data.error_code, 0, "partition {}", data.partition_index);
+        batch::read(data.records.clone().unwrap_or_default()).len()
+    });
+    held.collect()
+}
+
+#[test]
+fn a_second_crash_in_the_middle_of_recovery_loses_nothing() {
+    let mut broker = Broker::start("recovering", &[]);
+    let mut connection = Connection::open(broker.port);
+    let answer = create(&mut connection, creatable("t", PARTITIONS), false);
+    let topic = Topic {
+        name: answer.name,
+        id: answer.topic_id,
+    };
+    let written = 3;
+    for _ in 0..written {
+        produce_to_all(&mut connection, &topic);
+    }
+    broker.kill();
+    // Each start is killed a little later: before it reads, while it recovers, while it begins to serve.
+    for patience in [0, 10, 20, 40, 80, 160, 320] {
+        broker.spawn();
+        let end = clock::now() + Duration::from_millis(patience);
+        clock::wait_until("the moment of the crash", || clock::now() >= end);
+        broker.kill();
+    }
+    let start = clock::now();
+    broker.restart();
+    println!("recovered {PARTITIONS} partitions in {:?}", start.elapsed());
+    assert!(
+        start.elapsed() < Duration::from_secs(30),
+        "{:?}",
+        start.elapsed()
+    );
+    let mut connection = Connection::open(broker.port);
+    let found = counts(&mut connection, &topic);
+    assert_eq!(
+        found,
+        vec![written; usize::try_from(PARTITIONS).expect("few")]
+    );
+    produce_to_all(&mut connection, &topic);
+    assert_eq!(broker.stop().code(), Some(0));
+}
