@@ -74,7 +74,9 @@ async fn find(call: &Call, key_type: i8, key: Str) -> FindCoordinatorResponseCoo
                 Some(message),
             );
         }
-        SHARE => return none(key, ErrorCode::InvalidRequest, Some("")),
+        SHARE if call.version() >= SEVERAL_KEYS => {
+            return none(key, ErrorCode::InvalidRequest, Some(""));
+        }
         _ => return none(key, ErrorCode::InvalidRequest, None),
     }
     if coordinator_of(&call.shard.view(), &key).is_none() {

@@ -25,7 +25,7 @@ const SAMPLE: usize = 1;
 const PAIRS: usize = 6;
 
 /// How long what a request did may take to show.
-const SETTLED: Duration = Duration::from_secs(15);
+const SETTLED: Duration = Duration::from_secs(60);
 
 /// A case that took longer is told.
 const SLOW: Duration = Duration::from_secs(2);
