@@ -70,7 +70,7 @@ fn described(connection: &mut Connection, topic: &Topic) -> (Uuid, i32) {
 }
 
 /// A name may be used by clients that know nothing of ids: for them the epoch must not go back, or they take what is new
-/// for stale. Who names the old id is refused. (Apache's epochs begin again at 0; the rest holds there too.)
+/// for stale. Who names the old id is refused. (Apache's epochs begin again at 0.)
 #[test]
 fn a_name_that_comes_back_never_shows_what_was_under_it() {
     let mut connection = connect();
