@@ -311,10 +311,13 @@ impl Member {
                 _ => {}
             }
         }
-        for code in codes {
-            self.judge(code, "a commit")?;
+        for code in &codes {
+            self.judge(*code, "a commit")?;
         }
-        model.accepted(&expected, generation, "commit");
+        // A commit of nothing is answered whatever its generation, as in Kafka.
+        if !codes.is_empty() {
+            model.accepted(&expected, generation, "commit");
+        }
         for (place, offset) in positions {
             stage.set_committed(*place, *offset);
         }
