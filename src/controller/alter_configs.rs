@@ -11,7 +11,7 @@ use protocol::{ErrorCode, Str};
 use super::machine::{Decided, Machine, Reply};
 use super::refusal::Refusal;
 use crate::config::dynamic::{DynamicScope, check_dynamic};
-use crate::config::{Overrides, keys, validate_overrides};
+use crate::config::{Overrides, Settings, keys, validate_overrides};
 use crate::metadata::configs::ResourceType;
 use crate::metadata::topic_name_problem;
 
@@ -83,12 +83,13 @@ pub(super) fn decide(machine: &Machine, request: &AlterConfigs) -> Decided {
         .map(resource)
         .filter(|resource| !seen.insert(resource.clone()))
         .collect();
+    let settings = machine.node_settings();
     let mut records = Vec::new();
     let mut outcomes = Vec::with_capacity(request.changes.len());
     for change in &request.changes {
         let decided = match repeated.contains(&resource(change)) {
             true => Err(invalid_request("Each resource must appear at most once.")),
-            false => one(machine, change, request.replace),
+            false => one(machine, &settings, change, request.replace),
         };
         outcomes.push(match decided {
             Ok(changed) => {
@@ -117,6 +118,7 @@ fn invalid_config(text: impl Into<Str>) -> Refusal {
 /// The records of one resource's change.
 fn one(
     machine: &Machine,
+    settings: &Settings,
     change: &ConfigChange,
     replace: bool,
 ) -> Result<Vec<MetadataRecord>, Refusal> {
@@ -141,7 +143,7 @@ fn one(
             None => drop(after.remove(&key)),
         }
     }
-    check_values(machine, change, &after)?;
+    check_values(machine, settings, change, &after)?;
     Ok(records(change, &current, &after))
 }
 
@@ -276,19 +278,19 @@ fn check_min_in_sync(machine: &Machine, change: &ConfigChange) -> Result<(), Ref
 /// Everything that the resource would have then.
 fn check_values(
     machine: &Machine,
+    settings: &Settings,
     change: &ConfigChange,
     after: &BTreeMap<String, String>,
 ) -> Result<(), Refusal> {
     if after.values().any(|value| value.len() > VALUE_BYTES_MAX) {
         return Err(too_long());
     }
-    let settings = machine.node_settings();
     if change.kind == ResourceType::TOPIC {
         let overrides: Overrides<'_> = after
             .iter()
             .map(|(key, value)| (key.as_str(), value.as_str()))
             .collect();
-        validate_overrides(&settings, &overrides)
+        validate_overrides(settings, &overrides)
             .map_err(|error| invalid_config(error.to_string()))?;
         if machine.latest().topic_id(&change.name).is_none() {
             let text = format!("The topic '{}' does not exist.", change.name);
@@ -301,7 +303,7 @@ fn check_values(
         true => DynamicScope::Cluster,
         false => DynamicScope::Broker,
     };
-    check_dynamic(&settings, scope, after).map_err(|error| invalid_request(error.to_string()))
+    check_dynamic(settings, scope, after).map_err(|error| invalid_request(error.to_string()))
 }
 
 pub(super) fn too_long() -> Refusal {

@@ -16,7 +16,7 @@ use super::machine::{AutoTopic, Decided, Machine, Reply, Surroundings};
 use super::placement::PARTITIONS_PER_REQUEST_MAX;
 use super::refusal::Refusal;
 use crate::config::describe::created_topic_configs;
-use crate::config::{Overrides, validate_overrides};
+use crate::config::{Overrides, Settings, validate_overrides};
 use crate::metadata::configs::ResourceType;
 use crate::metadata::topic_name_problem;
 
@@ -57,10 +57,11 @@ pub(super) fn decide(
     }
     let mut directories =
         DirectoryChooser::new(machine.latest(), machine.node_id(), around.free_bytes);
+    let settings = machine.node_settings();
     let mut records = Vec::new();
     let mut results = Vec::with_capacity(request.topics.len());
     for topic in asked {
-        match create(machine, topic, around.random, &mut directories) {
+        match create(machine, &settings, topic, around.random, &mut directories) {
             Ok(created) => {
                 records.extend(created.records);
                 results.push(created.result);
@@ -97,6 +98,7 @@ pub(super) fn decide_automatic(
 ) -> Decided {
     let mut directories =
         DirectoryChooser::new(machine.latest(), machine.node_id(), around.free_bytes);
+    let settings = machine.node_settings();
     let mut records = Vec::new();
     let mut results: Vec<(Str, ErrorCode)> = Vec::with_capacity(topics.len());
     for topic in topics {
@@ -108,6 +110,7 @@ pub(super) fn decide_automatic(
         } else {
             match create(
                 machine,
+                &settings,
                 &request_for(topic),
                 around.random,
                 &mut directories,
@@ -147,13 +150,14 @@ fn request_for(topic: &AutoTopic) -> CreateTopicsRequestCreatableTopic {
 /// The checks in Kafka's order: name, collision, existence, configuration, partitions.
 fn create(
     machine: &Machine,
+    settings: &Settings,
     topic: &CreateTopicsRequestCreatableTopic,
     random: &mut dyn FnMut() -> u64,
     directories: &mut DirectoryChooser<'_>,
 ) -> Result<NewTopic, Refusal> {
     let image = machine.latest();
     check_name(machine, &topic.name)?;
-    let configs = checked_configs(machine, topic)?;
+    let configs = checked_configs(settings, topic)?;
     let layout = match topic.assignments.as_slice() {
         [] => placed(machine, topic)?,
         _ => assigned(machine, topic)?,
@@ -195,7 +199,7 @@ fn create(
             .first()
             .and_then(|(replicas, _)| i16::try_from(replicas.len()).ok())
             .unwrap_or(-1),
-        configs: Some(described_configs(machine, &configs)),
+        configs: Some(described_configs(settings, &configs)),
         error_message: None,
         ..Default::default()
     };
@@ -223,7 +227,7 @@ fn check_name(machine: &Machine, name: &Str) -> Result<(), Refusal> {
 }
 
 fn checked_configs<'a>(
-    machine: &Machine,
+    settings: &Settings,
     topic: &'a CreateTopicsRequestCreatableTopic,
 ) -> Result<Overrides<'a>, Refusal> {
     let invalid = |text: String| Refusal::new(ErrorCode::InvalidConfig, text);
@@ -250,8 +254,7 @@ fn checked_configs<'a>(
     {
         return Err(too_long());
     }
-    validate_overrides(&machine.node_settings(), &overrides)
-        .map_err(|error| invalid(error.to_string()))?;
+    validate_overrides(settings, &overrides).map_err(|error| invalid(error.to_string()))?;
     Ok(overrides)
 }
 
@@ -366,10 +369,10 @@ fn unused_id(machine: &Machine, random: &mut dyn FnMut() -> u64) -> Uuid {
 }
 
 fn described_configs(
-    machine: &Machine,
+    settings: &Settings,
     overrides: &Overrides<'_>,
 ) -> Vec<CreateTopicsResponseCreatableTopicConfigs> {
-    created_topic_configs(&machine.node_settings(), overrides)
+    created_topic_configs(settings, overrides)
         .into_iter()
         .map(|config| CreateTopicsResponseCreatableTopicConfigs {
             name: Str::from_static(config.name),

@@ -139,11 +139,6 @@ impl Machine {
         self.quorum_epoch
     }
 
-    /// Other settings, after a change of the configuration.
-    pub fn set_settings(&mut self, settings: Arc<ControllerSettings>) {
-        self.settings = settings;
-    }
-
     /// Decides about a command. A refusal has no records for what was refused.
     #[must_use]
     pub fn decide(&self, command: &Command, around: &mut Surroundings<'_>) -> Decision {

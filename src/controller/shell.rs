@@ -235,11 +235,6 @@ impl Controller {
         *self.publish.borrow_mut() = Some(Rc::new(publish));
     }
 
-    /// Other settings, after a change of the configuration.
-    pub fn set_settings(&self, settings: Arc<ControllerSettings>) {
-        self.machine.borrow_mut().set_settings(settings);
-    }
-
     /// Runs one command.
     ///
     /// # Errors
@@ -461,9 +456,7 @@ impl Controller {
         let written = batches.len() as u64;
         self.log.append(batches, machine.quorum_epoch()).await?;
         let image = Arc::new(machine.image().clone());
-        let settings = self.machine.borrow().settings.clone();
         *self.machine.borrow_mut() = machine;
-        self.machine.borrow_mut().set_settings(settings);
         *self.image.borrow_mut() = image.clone();
         self.snapshots.add_bytes(written);
         let publish = self.publish.borrow().clone();

@@ -16,9 +16,8 @@ use bytes::Bytes;
 use futures_util::future::{Either, select};
 use shards::TaskClass;
 use shards::io::{BoundListener, TcpListener, TcpStream};
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
-use crate::config::Endpoint;
 use crate::shard::Shard;
 
 /// Bytes that a request may have up to the end of its headers.
@@ -30,19 +29,15 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const CONNECTIONS_MAX: usize = 32;
 const REST_AFTER_FAILURE: Duration = Duration::from_millis(100);
 
-/// Opens the port and serves it until the core ends.
+/// Serves these sockets until the core may end.
 ///
 /// # Errors
-/// An address that cannot be bound.
-pub fn open(shard: &Rc<Shard>, endpoint: &Endpoint) -> io::Result<()> {
+/// The core has no room for a socket.
+pub fn open(shard: &Rc<Shard>, sockets: Vec<BoundListener>) -> io::Result<()> {
     let open = Rc::new(Cell::new(0));
-    for address in endpoint.bind_addresses()? {
-        let bound = match BoundListener::bind(address.address) {
-            Err(_) if !address.required => continue,
-            bound => bound?,
-        };
-        let listener = bound.attach(&shard.core)?;
-        let accept = accept(shard.clone(), listener, open.clone());
+    for socket in sockets {
+        info!(address = %socket.local_addr(), "metrics and health over HTTP");
+        let accept = accept(shard.clone(), socket.attach(&shard.core)?, open.clone());
         drop(shard.core.spawn(TaskClass::Network, "http", accept));
     }
     Ok(())

@@ -7,7 +7,7 @@ use std::sync::mpsc::Sender;
 
 use futures_util::future::{Either, select};
 use protocol::Uuid;
-use shards::io::dir;
+use shards::io::{BoundListener, dir};
 use shards::signals;
 use shards::{JoinHandle, TaskClass};
 use tracing::{error, info, warn};
@@ -15,7 +15,7 @@ use tracing::{error, info, warn};
 use super::disk_space::DiskSpace;
 use super::hosting::Hosting;
 use super::inventory::{self, LogDirectory};
-use super::listeners::Bound;
+use super::listeners::{Bound, bind_endpoint};
 use super::metadata_log::MetadataLogFile;
 use super::registration::registration;
 use super::{Node, ServeError, checkpoints, disks, stop};
@@ -76,7 +76,9 @@ async fn start(
 ) -> Result<Running, ServeError> {
     let began = shard.core.now();
     if let Some(endpoint) = &shard.config.runtime.http {
-        http::open(shard, endpoint).map_err(|source| ServeError::Listener {
+        let sockets = bind_endpoint(endpoint, BoundListener::bind);
+        let opened = sockets.and_then(|sockets| http::open(shard, sockets));
+        opened.map_err(|source| ServeError::Listener {
             endpoint: endpoint.to_string(),
             source,
         })?;

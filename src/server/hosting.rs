@@ -23,9 +23,7 @@ use super::inventory::LogDirectory;
 use crate::config::{BrokerConfig, DynamicSettings, TopicConfig};
 use crate::controller::{Command, Controller};
 use crate::metadata::partition::directory;
-use crate::metadata::{
-    Image, PLACEMENT_FILE, Partition, PartitionChange, Placement, changed_partitions,
-};
+use crate::metadata::{Image, PLACEMENT_FILE, Partition, Placement, changed_partitions};
 use crate::replication::{BrokerLimits, PartitionKey, PartitionSettings};
 use crate::shard::{ClusterView, Shard};
 
@@ -130,19 +128,11 @@ impl Hosting {
                 };
                 count += 1;
                 let work = work.entry(CoreId(core)).or_default();
-                let mut job = OpenJob {
-                    key,
-                    topic: topic.name.clone(),
-                    log_directory: PathBuf::new(),
-                    leader_epoch: partition.leader_epoch,
-                    replica_count: u32::try_from(partition.replicas.len()).unwrap_or(u32::MAX),
-                    settings: settings.clone(),
-                    shutdown: Shutdown::Clean,
-                    log_start_offset: 0,
-                };
                 let holder = held.get(&key).map(|index| &self.directories[*index]);
                 match holder.map_or_else(|| self.directory(partition), Ok) {
                     Ok(directory) => {
+                        let mut job =
+                            open_job(key, &topic.name, partition, settings.clone(), directory);
                         directory.place(&mut job);
                         work.open.push(job);
                     }
@@ -198,15 +188,18 @@ impl Hosting {
                         .lead
                         .push((key, partition.leader_epoch));
                 }
-                (Some(_), None, Some(owner)) => {
+                (Some(partition), None, Some(owner)) => {
                     let shared = settings
                         .entry(change.topic)
                         .or_insert_with(|| Arc::new(self.settings_of(&image, change.name)));
                     let work = work.entry(owner).or_default();
-                    match self.job(change, shared.clone()) {
-                        Some(Ok(job)) => work.open.push(job),
-                        Some(Err(missing)) => work.offline.push((key, missing)),
-                        None => {}
+                    match self.directory(partition) {
+                        Ok(directory) => {
+                            let settings = shared.clone();
+                            let job = open_job(key, change.name, partition, settings, directory);
+                            work.open.push(job);
+                        }
+                        Err(missing) => work.offline.push((key, missing)),
                     }
                 }
                 // Without a leader, since its directory failed: the log is out of service already.
@@ -231,31 +224,6 @@ impl Hosting {
         if !gone.is_empty() {
             self.forget_offsets(gone.into_iter().collect());
         }
-    }
-
-    fn job(
-        &self,
-        change: &PartitionChange<'_>,
-        settings: Arc<PartitionSettings>,
-    ) -> Option<Result<OpenJob, StorageError>> {
-        let partition = change.new?;
-        let directory = match self.directory(partition) {
-            Ok(directory) => directory,
-            Err(missing) => return Some(Err(missing)),
-        };
-        Some(Ok(OpenJob {
-            key: PartitionKey {
-                topic_id: change.topic,
-                partition: change.index,
-            },
-            topic: change.name.clone(),
-            log_directory: directory.path.clone(),
-            leader_epoch: partition.leader_epoch,
-            replica_count: u32::try_from(partition.replicas.len()).unwrap_or(u32::MAX),
-            settings,
-            shutdown: Shutdown::Clean,
-            log_start_offset: 0,
-        }))
     }
 
     /// The directory that the metadata names for this node's replica, or the first where it names none.
@@ -416,6 +384,26 @@ impl Hosting {
             self.placement_dirty.set(true);
             warn!(file = %self.placement_path.display(), %problem, "cannot save the placement");
         }
+    }
+}
+
+/// A partition to open in a directory in which it is new.
+fn open_job(
+    key: PartitionKey,
+    topic: &Str,
+    partition: &Partition,
+    settings: Arc<PartitionSettings>,
+    directory: &LogDirectory,
+) -> OpenJob {
+    OpenJob {
+        key,
+        topic: topic.clone(),
+        log_directory: directory.path.clone(),
+        leader_epoch: partition.leader_epoch,
+        replica_count: u32::try_from(partition.replicas.len()).unwrap_or(u32::MAX),
+        settings,
+        shutdown: Shutdown::Clean,
+        log_start_offset: 0,
     }
 }
 

@@ -74,7 +74,10 @@ pub fn bind(
 }
 
 /// One socket for each address of a listener, all on one port.
-fn bind_endpoint(
+///
+/// # Errors
+/// An address that cannot be bound.
+pub fn bind_endpoint(
     endpoint: &Endpoint,
     bind_address: impl Fn(SocketAddr) -> io::Result<BoundListener>,
 ) -> io::Result<Vec<BoundListener>> {
