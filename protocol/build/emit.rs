@@ -104,6 +104,15 @@ fn used_structs(message: &Message) -> BTreeSet<String> {
     used
 }
 
+/// Whether a struct, or one inside it, has an error code.
+fn has_errors(message: &Message, name: &str) -> bool {
+    message.structure(name).fields.iter().any(|field| {
+        let own = field.kind == Type::Int16 && field.name.ends_with("error_code");
+        let child = field.kind.struct_name();
+        own || child.is_some_and(|child| has_errors(message, child))
+    })
+}
+
 struct Emitter<'a> {
     message: &'a Message,
     /// Versions in which the struct at hand occurs.
@@ -150,6 +159,10 @@ impl Emitter<'_> {
         let _ = writeln!(out, "impl {name} {{");
         self.reader(out, &fields);
         self.writer(out, &fields);
+        let whole = one.name == self.message.name;
+        if self.message.kind == Kind::Response && (whole || has_errors(self.message, &one.name)) {
+            self.errors(out, &fields);
+        }
         out.push_str("}\n");
     }
 
@@ -251,6 +264,30 @@ impl Emitter<'_> {
             When::If(test) => drop(writeln!(out, "        if {test} {{ {section} }}")),
         }
         out.push_str("        let _ = w;\n        Ok(())\n    }\n");
+    }
+
+    /// A walk over the error codes of a response.
+    fn errors(&self, out: &mut String, fields: &[&Field]) {
+        out.push_str("    pub(crate) fn each_error(&self, visit: &mut dyn FnMut(i16)) {\n        let _ = &visit;\n");
+        for field in fields {
+            let name = ident(&field.name);
+            if field.kind == Type::Int16 && field.name.ends_with("error_code") {
+                let _ = writeln!(out, "        visit(self.{name});");
+            }
+            let Some(child) = field.kind.struct_name() else {
+                continue;
+            };
+            if !has_errors(self.message, child) {
+                continue;
+            }
+            let each = match (&field.kind, self.is_option(field)) {
+                (Type::Array(_), true) => format!("self.{name}.iter().flatten()"),
+                (Type::Array(_), false) | (_, true) => format!("self.{name}.iter()"),
+                _ => format!("std::iter::once(&self.{name})"),
+            };
+            let _ = writeln!(out, "        {each}.for_each(|one| one.each_error(visit));");
+        }
+        out.push_str("    }\n");
     }
 
     fn flexible(&self) -> When {

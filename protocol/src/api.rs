@@ -122,6 +122,36 @@ impl ApiKey {
         version >= self.info().flexible_from
     }
 
+    /// The last version that Kafka 3.9 announced to drop (KIP-896); 4.0 dropped some of them. Who
+    /// speaks these is older than Kafka 2.1, or not kept up to date.
+    pub const fn last_deprecated(self) -> Option<i16> {
+        Some(match self {
+            ApiKey::ListOffsets
+            | ApiKey::OffsetFetch
+            | ApiKey::FindCoordinator
+            | ApiKey::SaslHandshake
+            | ApiKey::DeleteTopics
+            | ApiKey::DescribeAcls
+            | ApiKey::CreateAcls
+            | ApiKey::DeleteAcls
+            | ApiKey::DescribeConfigs
+            | ApiKey::AlterReplicaLogDirs
+            | ApiKey::DescribeLogDirs
+            | ApiKey::CreateDelegationToken
+            | ApiKey::RenewDelegationToken
+            | ApiKey::ExpireDelegationToken
+            | ApiKey::DescribeDelegationToken
+            | ApiKey::DeleteGroups => 0,
+            ApiKey::OffsetCommit
+            | ApiKey::JoinGroup
+            | ApiKey::CreateTopics
+            | ApiKey::OffsetForLeaderEpoch => 1,
+            ApiKey::Fetch | ApiKey::Metadata => 3,
+            ApiKey::Produce => 6,
+            _ => return None,
+        })
+    }
+
     /// Only for peers that may act for the cluster.
     pub fn is_cluster_action(self) -> bool {
         self.info().cluster_action

@@ -31,6 +31,9 @@ pub trait Request: Message {
 
 pub trait Response: Message {
     const API: ApiKey;
+
+    /// Calls `visit` with every error code of the answer, those that say "none" too.
+    fn each_error(&self, visit: &mut dyn FnMut(i16));
 }
 
 /// A message as a value, for whoever walks all of them.
@@ -118,6 +121,10 @@ macro_rules! response {
     ($name:ident, $api:ident, $response:ident) => {
         impl $crate::Response for $name {
             const API: $crate::ApiKey = $crate::ApiKey::$api;
+
+            fn each_error(&self, visit: &mut dyn FnMut(i16)) {
+                $name::each_error(self, visit);
+            }
         }
     };
 }

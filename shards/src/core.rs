@@ -54,6 +54,8 @@ pub(crate) trait Source {
     fn take(&self);
     /// Whether something has arrived: looked at once more before the core sleeps.
     fn has_arrived(&self) -> bool;
+    /// Messages that have arrived and were not taken, and those that wait here for room.
+    fn depths(&self) -> (usize, usize);
     /// Sends what the tasks of this turn left, and wakes the receivers.
     fn flush(&self);
     /// The core stops: lets go of everything that keeps others alive.
@@ -246,10 +248,17 @@ impl Core {
     /// A copy of this core's counters.
     pub fn metrics(&self) -> CoreMetrics {
         let mut metrics = CoreMetrics::default();
+        let mut depths = (0, 0);
         self.0.counters.fill(&mut metrics);
         metrics.tasks_alive = self.0.executor.task_count() as u64;
         metrics.operations_in_flight = self.0.driver.operations_in_flight() as u64;
         metrics.wakeups_received = self.shared().wakeups();
+        self.each_source(|source| {
+            let (arrived, waiting) = source.depths();
+            depths = (depths.0 + arrived, depths.1 + waiting);
+        });
+        metrics.mailbox_depth = depths.0 as u64;
+        metrics.lane_overflow_waiting = depths.1 as u64;
         for (copy, live) in metrics.busy_nanos.iter_mut().zip(&self.0.busy_nanos) {
             *copy = live.get();
         }

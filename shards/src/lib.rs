@@ -13,6 +13,7 @@ mod backend;
 mod core;
 mod executor;
 pub mod fault;
+mod histogram;
 pub mod io;
 pub mod mesh;
 pub mod metrics;

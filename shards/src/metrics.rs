@@ -2,6 +2,8 @@
 
 use std::cell::Cell;
 
+pub use crate::histogram::{Histogram, HistogramSnapshot};
+
 /// A copy of one core's counters, from [`Core::metrics`](crate::Core::metrics).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CoreMetrics {
@@ -35,6 +37,10 @@ pub struct CoreMetrics {
     pub mesh_sent: u64,
     /// Most messages found waiting in this core's lanes at one time.
     pub mailbox_depth_max: u64,
+    /// Messages in this core's lanes that it has not taken.
+    pub mailbox_depth: u64,
+    /// Messages that wait at this core for room in a lane.
+    pub lane_overflow_waiting: u64,
     /// Messages that found their lane full and waited at the sender.
     pub lane_overflow: u64,
     /// Sleeping cores that this core woke.
@@ -116,14 +122,37 @@ impl Counter {
     }
 }
 
-/// Whether a number only grows.
+/// What kind of number it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricKind {
     /// A total since the start.
     Counter,
     /// A value now, or the largest so far.
     Gauge,
+    /// Durations in buckets.
+    Histogram,
 }
+
+/// Numbers that are told apart by labels: their name and what they are, in one place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Family {
+    /// In the style of Prometheus, without prefix and without the suffix of totals.
+    pub name: &'static str,
+    /// What it counts, for people.
+    pub help: &'static str,
+    /// What kind of number it is.
+    pub kind: MetricKind,
+    /// Names of the labels, in order.
+    pub labels: &'static [&'static str],
+}
+
+/// Core time by task class: see [`CoreMetrics::busy_nanos`].
+pub const BUSY_SECONDS: Family = Family {
+    name: "core_busy_seconds",
+    help: "Time that tasks held the core, by class of task.",
+    kind: MetricKind::Counter,
+    labels: &["core", "class"],
+};
 
 /// One number of a set of counters `T`, for whoever publishes it: its name and what it is, in one place.
 #[derive(Clone, Copy, Debug)]
@@ -169,6 +198,8 @@ pub const CORE_METRICS: &[Metric<CoreMetrics>] = crate::metrics! { CoreMetrics, 
     counter mesh_received "Calls and posts from other cores.";
     counter mesh_sent "Calls, posts and replies to other cores.";
     gauge mailbox_depth_max "Most messages found waiting from other cores at one time.";
+    gauge mailbox_depth "Messages from other cores that have not been taken.";
+    gauge lane_overflow_waiting "Messages to other cores that wait for room in their lane.";
     counter lane_overflow "Messages to other cores that found their lane full and waited.";
     counter wakeups_sent "Sleeping cores that this core woke.";
     counter wakeups_received "Times this core was woken by others.";

@@ -89,6 +89,10 @@ pub struct RuntimeConfig {
     pub backend: IoBackend,
     /// `ringmain.http.listener`: where metrics and health are told.
     pub http: Option<Endpoint>,
+    /// `ringmain.metrics.partitions`.
+    pub partition_metrics: bool,
+    /// `ringmain.slow.request.ms`: from how long on a request is told in the log.
+    pub slow_request: Option<Duration>,
 }
 
 /// `ringmain.io.backend`.
@@ -385,6 +389,9 @@ fn runtime(settings: &Settings) -> Result<RuntimeConfig, ConfigError> {
             _ => IoBackend::Auto,
         },
         http: http(settings)?,
+        partition_metrics: settings.boolean("ringmain.metrics.partitions"),
+        slow_request: Some(settings.millis("ringmain.slow.request.ms"))
+            .filter(|limit| !limit.is_zero()),
     })
 }
 

@@ -97,6 +97,11 @@ impl Coordinator {
         self.durable.apply(offset, record);
     }
 
+    /// Its groups as they live between their records.
+    pub(super) fn groups(&self) -> impl Iterator<Item = &ClassicGroup> {
+        self.soft.groups.values()
+    }
+
     /// What the log says. For tests, tools and metrics.
     pub fn durable(&self) -> &Durable {
         &self.durable

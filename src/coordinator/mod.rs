@@ -7,6 +7,7 @@ mod event;
 mod group;
 mod machine;
 mod outbox;
+mod overview;
 mod partition;
 pub mod record;
 mod refusal;
@@ -25,6 +26,7 @@ pub use event::{
 };
 pub use group::subscription::subscribed_topics;
 pub use machine::Coordinator;
+pub use overview::{AwaitedMember, GroupsOverview, Rebalance};
 pub use partition::partition_for;
 pub use refusal::refuse;
 pub use settings::{NEW_MEMBER_JOIN_TIMEOUT, Settings};

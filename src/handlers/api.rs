@@ -8,10 +8,11 @@ use bytes::Bytes;
 use protocol::frame::{RequestHeader, encode_response};
 use protocol::wire::{DecodeError, Reader};
 use protocol::{ApiKey, ListenerKind, Message, VersionRange};
+use shards::time::Instant;
 
 use super::*;
 use crate::outgoing::{Answer, Outgoing, Part};
-use crate::shard::{Caller, Shard};
+use crate::shard::{Asked, BadRequest, Caller, Shard, Stage};
 
 /// One request on its way through a handler.
 #[derive(Clone)]
@@ -20,14 +21,19 @@ pub struct Call {
     pub shard: Rc<Shard>,
     /// The connection.
     pub caller: Rc<Caller>,
-    /// The request's header.
-    pub header: Rc<RequestHeader>,
+    /// The request's header, and where its time goes.
+    pub header: Rc<Asked>,
 }
 
 impl Call {
     /// The version the client speaks.
     pub fn version(&self) -> i16 {
         self.header.version
+    }
+
+    /// A stage of the request that began then has ended.
+    pub fn took(&self, stage: Stage, begun: Instant) {
+        self.header.took(stage, self.shard.core.now() - begun);
     }
 
     /// The client's name for itself, empty if it gave none.
@@ -50,13 +56,18 @@ pub trait Handler {
 
 /// A request whose header is known and whose version is served.
 pub struct Request {
-    header: Rc<RequestHeader>,
+    header: Rc<Asked>,
     body: Reader,
     /// ApiVersions of a version that nobody knows: answered, not decoded (KIP-511).
     unknown_api_versions: bool,
 }
 
 impl Request {
+    /// Its header, and where its time goes.
+    pub fn asked(&self) -> &Rc<Asked> {
+        &self.header
+    }
+
     /// Whether it may start before the earlier requests of its connection are answered.
     pub fn overlaps(&self) -> bool {
         matches!(self.header.api, ApiKey::Produce | ApiKey::Fetch)
@@ -82,6 +93,17 @@ pub enum RequestError {
     },
 }
 
+impl RequestError {
+    /// What it is counted as.
+    pub fn reason(&self) -> BadRequest {
+        match self {
+            RequestError::Decode(_) => BadRequest::Header,
+            RequestError::Api(_) => BadRequest::Api,
+            RequestError::Version { .. } => BadRequest::Version,
+        }
+    }
+}
+
 /// How far a request got.
 pub enum Begun {
     /// Answered.
@@ -97,16 +119,29 @@ pub enum Begun {
 /// # Errors
 /// See [`RequestError`]: no error response exists, the connection is to be closed.
 pub fn open(shard: &Rc<Shard>, caller: &Rc<Caller>, frame: Bytes) -> Result<Request, RequestError> {
+    let bytes = frame.len();
     let mut body = Reader::with_budget(frame, shard.limits.decode_bytes);
     let header = RequestHeader::decode(&mut body)?;
     let (api, version) = (header.api, header.version);
     let served = supported(api, caller.kind).ok_or(RequestError::Api(api))?;
     let unknown_api_versions = api == ApiKey::ApiVersions && !served.contains(version);
-    if !served.contains(version) && !unknown_api_versions {
+    let is_served = served.contains(version) || unknown_api_versions;
+    if api.last_deprecated().is_some_and(|last| version <= last) {
+        shard.metrics.old_versions.add(
+            (api, version),
+            caller.software(),
+            (
+                header.client_id.as_deref().unwrap_or_default(),
+                caller.peer.ip(),
+            ),
+            is_served,
+        );
+    }
+    if !is_served {
         return Err(RequestError::Version { api, version });
     }
     Ok(Request {
-        header: Rc::new(header),
+        header: Asked::new(&shard.metrics.requests, header, bytes, shard.core.now()),
         body,
         unknown_api_versions,
     })
@@ -124,7 +159,7 @@ pub fn begin(shard: &Rc<Shard>, caller: &Rc<Caller>, request: Request) -> Begun 
         caller: caller.clone(),
         header,
     };
-    shard.metrics.count_request(call.header.api);
+    call.header.begin(shard.core.now());
     if unknown_api_versions {
         return Begun::Done(api_versions::unknown_version(&call));
     }
@@ -140,10 +175,12 @@ fn run<H: Handler>(call: Call, mut body: Reader) -> Begun
 where
     H::Request: 'static,
 {
+    let begun = call.shard.core.now();
     let request = match H::Request::decode(&mut body, call.version()) {
         Ok(request) => request,
         Err(error) => return Begun::Done(undecodable(&call, &error)),
     };
+    call.took(Stage::Decode, begun);
     Begun::Exclusive(Box::pin(async move {
         let response = H::handle(call.clone(), request).await;
         encode(&call, &response)
@@ -152,8 +189,14 @@ where
 
 /// A body that does not decode closes the connection, as in Kafka.
 pub(super) fn undecodable(call: &Call, error: &DecodeError) -> Answer {
-    call.shard.metrics.bad_requests.add(1);
-    tracing::info!(peer = %call.caller.peer, %error, "closing a connection after a bad request");
+    let metrics = &call.shard.metrics;
+    metrics.bad_request(BadRequest::Body);
+    if let Some(before) = metrics.closing_lines.tell(call.shard.core.now()) {
+        tracing::info!(
+            peer = %call.caller.peer, %error, lines_kept_back = before,
+            "closing a connection after a bad request"
+        );
+    }
     Answer::Close
 }
 
@@ -164,6 +207,7 @@ pub(super) fn encode<R: protocol::Response>(call: &Call, response: &R) -> Answer
 
 /// Encodes a response in another version than the request's.
 pub(super) fn encode_as<R: protocol::Response>(call: &Call, version: i16, response: &R) -> Answer {
+    response.each_error(&mut |code| call.header.count_error(code));
     match encode_response(response, version, call.header.correlation_id) {
         Ok(bytes) => Answer::Send(Outgoing::new(vec![Part::Memory(bytes)])),
         Err(error) => {

@@ -17,7 +17,14 @@ impl Handler for ApiVersions {
     type Request = ApiVersionsRequest;
 
     async fn handle(call: Call, request: ApiVersionsRequest) -> ApiVersionsResponse {
-        match refusal(&call, &request) {
+        let refused = refusal(&call, &request);
+        if call.version() >= 3 && refused.is_none() {
+            call.caller.named(
+                &request.client_software_name,
+                &request.client_software_version,
+            );
+        }
+        match refused {
             Some(error) => ApiVersionsResponse {
                 error_code: error.code(),
                 ..Default::default()

@@ -26,7 +26,7 @@ use crate::replication::fetch_session::{
 use crate::replication::{
     Fetched, FetchedRecords, Isolation, PartitionKey, ReadFailure, ReadRequest, WaitId,
 };
-use crate::shard::Shard;
+use crate::shard::{Park, Shard, Stage};
 
 /// How long a fetch waits for its share of the budget of answers.
 const RESERVE_PATIENCE: Duration = Duration::from_millis(100);
@@ -38,8 +38,12 @@ const ZSTD_SINCE_FETCH: i16 = 10;
 
 /// Decodes the request; everything else may overlap with other requests.
 pub fn begin(call: Call, mut body: Reader) -> Begun {
+    let begun = call.shard.core.now();
     match FetchRequest::parse(&mut body, call.version()) {
-        Ok(request) => Begun::Overlapping(Box::pin(run(call, request))),
+        Ok(request) => {
+            call.took(Stage::Decode, begun);
+            Begun::Overlapping(Box::pin(run(call, request)))
+        }
         Err(error) => Begun::Done(undecodable(&call, &error)),
     }
 }
@@ -293,9 +297,19 @@ impl<'a> Fetch<'a> {
             .owners
             .iter()
             .map(|(owner, items)| self.ask(*owner, items, max_bytes));
+        let sent = shard.core.now();
         let results: Vec<_> = join_all(reads).await;
+        let away = shard.core.now() - sent;
+        let read = results
+            .iter()
+            .map(|(_, took)| *took)
+            .max()
+            .unwrap_or_default();
+        self.call.header.took(Stage::Read, read);
+        self.call.header.took(Stage::Hop, away.saturating_sub(read));
         let asked = self.owners.values().flatten();
-        for ((index, request), result) in asked.zip(results.into_iter().flatten()) {
+        let results = results.into_iter().flat_map(|(results, _)| results);
+        for ((index, request), result) in asked.zip(results) {
             let answer = &mut self.answers[*index];
             answer.set(result, self.isolation);
             let negative = self.negative || self.negative_parts.contains(index);
@@ -316,7 +330,7 @@ impl<'a> Fetch<'a> {
         owner: CoreId,
         items: &[(usize, ReadRequest)],
         max_bytes: usize,
-    ) -> impl Future<Output = Vec<Result<Fetched, ReadFailure>>> + use<> {
+    ) -> impl Future<Output = (Vec<Result<Fetched, ReadFailure>>, Duration)> + use<> {
         let requests: Vec<ReadRequest> = items.iter().map(|(_, request)| *request).collect();
         let isolation = self.isolation;
         let zstd_known = self.call.version() >= ZSTD_SINCE_FETCH;
@@ -324,10 +338,15 @@ impl<'a> Fetch<'a> {
             .shard
             .mesh()
             .call(owner, TaskClass::Fetch, move |shard: &Rc<Shard>| {
-                shard
-                    .replicas
-                    .clone()
-                    .read_all(requests, max_bytes, isolation, zstd_known)
+                let core = shard.core.clone();
+                let replicas = shard.replicas.clone();
+                async move {
+                    let begun = core.now();
+                    let results = replicas
+                        .read_all(requests, max_bytes, isolation, zstd_known)
+                        .await;
+                    (results, core.now() - begun)
+                }
             })
     }
 
@@ -377,12 +396,13 @@ impl<'a> Fetch<'a> {
                 Box::pin(wait)
             })
             .collect();
-        shard.parked_fetches.set(shard.parked_fetches.get() + 1);
+        let _parked = shard.metrics.parks.enter(Park::FetchRecords);
+        let begun = core.now();
         let left = deadline.saturating_duration_since(core.now());
         let fired = std::pin::pin!(core.timeout(left, select_all(waits)));
         let stop = std::pin::pin!(shard.stopping.wait());
         drop(select(fired, stop).await);
-        shard.parked_fetches.set(shard.parked_fetches.get() - 1);
+        self.call.took(Stage::Park, begun);
         for owner in self.owners.keys() {
             shard
                 .mesh()

@@ -179,6 +179,10 @@ fn frame(
     mut records: Vec<Vec<Part>>,
     permit: Option<Permit>,
 ) -> Answer {
+    call.header.count_error(answer.error_code);
+    for partition in answer.partitions {
+        call.header.count_error(partition.error_code);
+    }
     let pieces = match answer.encode(call.version(), call.header.correlation_id) {
         Ok(pieces) => pieces,
         Err(error) => {

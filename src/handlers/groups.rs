@@ -23,7 +23,7 @@ use crate::coordinator::service::{self, Router, Topics};
 use crate::coordinator::{Request, Response, partition_for, refuse};
 use crate::metadata::{NO_LEADER, OFFSETS_TOPIC};
 use crate::outgoing::AnswerRoom;
-use crate::shard::{ClusterView, Shard};
+use crate::shard::{ClusterView, Park, Shard, Stage};
 
 impl Router for Call {
     async fn ask(&self, group_id: &Str, caller: &GroupCaller, request: Request) -> Response {
@@ -109,7 +109,7 @@ macro_rules! group_handlers {
 
 group_handlers! {
     JoinGroup: JoinGroupRequest => JoinGroupResponse, join_group;
-    SyncGroup: SyncGroupRequest => SyncGroupResponse, service::sync_group;
+    SyncGroup: SyncGroupRequest => SyncGroupResponse, sync_group;
     Heartbeat: HeartbeatRequest => HeartbeatResponse, service::heartbeat;
     LeaveGroup: LeaveGroupRequest => LeaveGroupResponse, service::leave_group;
     OffsetCommit: OffsetCommitRequest => OffsetCommitResponse, offset_commit;
@@ -128,10 +128,27 @@ async fn join_group(
     caller: &GroupCaller,
     request: JoinGroupRequest,
 ) -> JoinGroupResponse {
-    let mut response = service::join_group(call, caller, request).await;
+    let mut response = parked(call, service::join_group(call, caller, request)).await;
     if response.error_code != 0 {
         response.protocol_name = (call.version() < NULL_PROTOCOL_SINCE).then(Str::default);
     }
+    response
+}
+
+async fn sync_group(
+    call: &Call,
+    caller: &GroupCaller,
+    request: SyncGroupRequest,
+) -> SyncGroupResponse {
+    parked(call, service::sync_group(call, caller, request)).await
+}
+
+/// Most of such a request is waiting for other members.
+async fn parked<T>(call: &Call, waiting: impl Future<Output = T>) -> T {
+    let _parked = call.shard.metrics.parks.enter(Park::Group);
+    let begun = call.shard.core.now();
+    let response = waiting.await;
+    call.took(Stage::Park, begun);
     response
 }
 

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::rc::Rc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::join_all;
@@ -25,7 +26,7 @@ use super::api::{Begun, Call, encode, undecodable};
 use crate::metadata::{Image, is_internal};
 use crate::outgoing::Answer;
 use crate::replication::{Acks, AppendFailure, Appended, NotAppended, PartitionKey, ProduceRules};
-use crate::shard::Shard;
+use crate::shard::{Shard, Stage};
 
 /// The client id with which Kafka lets internal topics be written.
 const ADMIN_CLIENT_ID: &str = "__admin_client";
@@ -49,12 +50,15 @@ struct PartitionAnswer {
 
 /// Hands every batch to its owner; returns when their order is fixed.
 pub fn begin(call: Call, mut body: Reader) -> Begun {
+    let begun = call.shard.core.now();
     let request = match ProduceRequest::parse(&mut body, call.version()) {
         Ok(request) => request,
         Err(error) => return Begun::Done(undecodable(&call, &error)),
     };
     let acks = Acks::from_wire(request.acks);
     let (mut answers, shares) = route(&call, &request, acks);
+    call.took(Stage::Decode, begun);
+    let sent = call.shard.core.now();
     let mut owners = Vec::with_capacity(shares.len());
     for (owner, shares) in shares {
         owners.push(hand_over(
@@ -65,9 +69,16 @@ pub fn begin(call: Call, mut body: Reader) -> Begun {
         ));
     }
     Begun::Overlapping(Box::pin(async move {
-        for (place, outcome) in join_all(owners).await.into_iter().flatten() {
-            fill(&call, &mut answers[place], outcome);
+        let mut appended = Duration::ZERO;
+        for (outcomes, took) in join_all(owners).await {
+            appended = appended.max(took);
+            for (place, outcome) in outcomes {
+                fill(&call, &mut answers[place], outcome);
+            }
         }
+        let away = call.shard.core.now() - sent;
+        call.header.took(Stage::Append, appended);
+        call.header.took(Stage::Hop, away.saturating_sub(appended));
         finish(&call, request.acks, answers)
     }))
 }
@@ -150,13 +161,14 @@ fn resolve(call: &Call, image: &Image, topic: &TopicKey) -> Result<Uuid, ErrorCo
     Ok(found.id)
 }
 
-/// One message to the owner core; its future ends when all its partitions have answered.
+/// One message to the owner core; its future ends when all its partitions have answered, and says how
+/// long they took there.
 fn hand_over(
     call: &Call,
     owner: CoreId,
     shares: Vec<Share>,
     acks: Acks,
-) -> impl Future<Output = Vec<(usize, Outcome)>> + use<> {
+) -> impl Future<Output = (Vec<(usize, Outcome)>, Duration)> + use<> {
     let rules = ProduceRules {
         acks,
         version: call.version(),
@@ -164,6 +176,8 @@ fn hand_over(
     call.shard
         .mesh()
         .call(owner, TaskClass::Produce, move |shard: &Rc<Shard>| {
+            let core = shard.core.clone();
+            let begun = core.now();
             let appends: Vec<_> = shares
                 .into_iter()
                 .map(|share| {
@@ -171,7 +185,10 @@ fn hand_over(
                     async move { (share.place, appended.await) }
                 })
                 .collect();
-            join_all(appends)
+            async move {
+                let outcomes = join_all(appends).await;
+                (outcomes, core.now() - begun)
+            }
         })
 }
 

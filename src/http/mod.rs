@@ -3,8 +3,11 @@
 //! One small request a connection, GET only. It opens before the partitions do, so that a start that
 //! takes long is seen to be alive.
 
+#[cfg(test)]
+mod docs;
 mod health;
-mod metrics;
+mod look;
+pub mod metrics;
 
 use std::cell::Cell;
 use std::io;

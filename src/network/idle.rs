@@ -23,7 +23,12 @@ pub async fn close_idle(shard: Rc<Shard>) {
         let now = shard.core.now();
         shard.connections.for_each(|stream, caller| {
             if caller.is_idle() && now.saturating_duration_since(caller.last_active()) > limit {
-                info!(peer = %caller.peer, "closing a connection that was silent for too long");
+                if let Some(before) = shard.metrics.closing_lines.tell(now) {
+                    info!(
+                        peer = %caller.peer, lines_kept_back = before,
+                        "closing a connection that was silent for too long (connections.max.idle.ms)"
+                    );
+                }
                 shard.metrics.connections_idle_closed.add(1);
                 stream.shutdown();
             }

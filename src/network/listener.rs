@@ -13,7 +13,7 @@ use shards::io::{AcceptedSocket, TcpListener};
 use tracing::{debug, info, warn};
 
 use super::connection;
-use crate::shard::{Caller, Shard};
+use crate::shard::{Caller, Park, Shard};
 
 /// How long accepting rests after the system refused a connection (no descriptors, no memory).
 const REST_AFTER_FAILURE: Duration = Duration::from_millis(100);
@@ -24,7 +24,10 @@ pub async fn accept(shard: Rc<Shard>, listener: TcpListener, index: usize, kind:
         let next = std::pin::pin!(async {
             if kind == ListenerKind::Broker {
                 let max = || shard.view().config.network.connections.in_all;
-                shard.door.room(max).await;
+                if shard.door.is_full(max()) {
+                    let _waiting = shard.metrics.parks.enter(Park::Connections);
+                    shard.door.room(max).await;
+                }
             }
             listener.accept().await
         });
@@ -47,8 +50,11 @@ fn hand_over(shard: &Rc<Shard>, socket: AcceptedSocket, index: usize, kind: List
     let peer = socket.peer_addr();
     let Some(place) = shard.door.enter(peer.ip(), kind, limits) else {
         shard.metrics.connections_refused.add(1);
-        if shard.door.tells_refusal(shard.core.now()) {
-            info!(%peer, "closing connections: their address has as many as it may have");
+        if let Some(before) = shard.metrics.closing_lines.tell(shard.core.now()) {
+            info!(
+                %peer, lines_kept_back = before,
+                "closing a connection: its address has as many as it may have (max.connections.per.ip)"
+            );
         }
         return;
     };

@@ -10,8 +10,10 @@ use std::rc::Rc;
 use shards::sync::{Event, Permit};
 
 use crate::outgoing::Answer;
+use crate::shard::Asked;
 
 struct Slot {
+    asked: Rc<Asked>,
     answer: Option<Answer>,
     /// The request's memory, given back when its answer has left.
     _permit: Permit,
@@ -35,6 +37,14 @@ pub struct Outbox {
     changed: Event,
 }
 
+/// An answer whose turn has come, and what it answers.
+pub struct Ready {
+    /// The request.
+    pub asked: Rc<Asked>,
+    /// Its answer.
+    pub answer: Answer,
+}
+
 /// A place in the order, to be filled once.
 pub struct Place {
     outbox: Rc<Outbox>,
@@ -44,10 +54,11 @@ pub struct Place {
 
 impl Outbox {
     /// Takes the next place in the order; `permit` is held until the answer has left.
-    pub fn place(self: &Rc<Self>, permit: Permit) -> Place {
+    pub fn place(self: &Rc<Self>, asked: Rc<Asked>, permit: Permit) -> Place {
         let mut slots = self.slots.borrow_mut();
         let number = self.front.get() + slots.len() as u64;
         slots.push_back(Slot {
+            asked,
             answer: None,
             _permit: permit,
         });
@@ -65,12 +76,18 @@ impl Outbox {
         self.changed.notify_all();
     }
 
-    /// Drops everything queued, for a connection whose socket is gone.
-    pub fn abandon(&self) {
+    /// Drops everything queued, for a connection whose socket is gone; how many requests that were.
+    pub fn abandon(&self) -> usize {
         self.closed.set(true);
         let dropped = std::mem::take(&mut *self.slots.borrow_mut());
         self.front.set(self.front.get() + dropped.len() as u64);
         self.changed.notify_all();
+        dropped.len()
+    }
+
+    /// Whether a request is unanswered.
+    pub fn is_busy(&self) -> bool {
+        self.unanswered.get() > 0
     }
 
     /// Waits until at most `count` requests are unanswered, or the connection is closed.
@@ -87,7 +104,8 @@ impl Outbox {
         }
     }
 
-    fn is_full(&self) -> bool {
+    /// Whether no further request may be read.
+    pub fn is_full(&self) -> bool {
         self.slots.borrow().len() >= ANSWERS_MAX || self.unsent.get() >= BYTES_MAX
     }
 
@@ -99,7 +117,7 @@ impl Outbox {
 
     /// The answers that are ready at the front; empty when the outbox is closed and done. What
     /// becomes of their bytes is told to [`Outbox::sent`].
-    pub async fn ready(&self) -> Vec<Answer> {
+    pub async fn ready(&self) -> Vec<Ready> {
         loop {
             let answers = self.take_ready();
             if !answers.is_empty() || (self.closed.get() && self.slots.borrow().is_empty()) {
@@ -109,11 +127,19 @@ impl Outbox {
         }
     }
 
-    fn take_ready(&self) -> Vec<Answer> {
+    fn take_ready(&self) -> Vec<Ready> {
         let mut slots = self.slots.borrow_mut();
         let mut answers = Vec::new();
         while slots.front().is_some_and(|slot| slot.answer.is_some()) {
-            answers.extend(slots.pop_front().and_then(|slot| slot.answer));
+            let Some(Slot {
+                asked,
+                answer: Some(answer),
+                ..
+            }) = slots.pop_front()
+            else {
+                break;
+            };
+            answers.push(Ready { asked, answer });
             self.front.set(self.front.get() + 1);
         }
         if !answers.is_empty() {
@@ -158,9 +184,24 @@ impl Drop for Place {
 mod tests {
     use super::*;
     use bytes::Bytes;
+    use protocol::ApiKey;
+    use protocol::frame::RequestHeader;
     use shards::sync::ByteBudget;
+    use shards::time::Instant;
 
     use crate::outgoing::{Outgoing, Part};
+    use crate::shard::RequestMetrics;
+
+    fn asked() -> Rc<Asked> {
+        let header = RequestHeader {
+            api: ApiKey::Metadata,
+            version: 0,
+            correlation_id: 0,
+            client_id: None,
+        };
+        let metrics = RequestMetrics::default();
+        Asked::new(&metrics, header, 0, Instant::default())
+    }
 
     fn numbered(number: u8) -> Answer {
         Answer::Send(Outgoing::new(vec![Part::Memory(Bytes::from(
@@ -168,12 +209,12 @@ mod tests {
         ))]))
     }
 
-    fn sizes(answers: &[Answer]) -> Vec<usize> {
+    fn sizes(answers: &[Ready]) -> Vec<usize> {
         answers
             .iter()
-            .map(|answer| match answer {
+            .map(|ready| match &ready.answer {
                 Answer::Close => usize::MAX,
-                _ => answer.len(),
+                answer => answer.len(),
             })
             .collect()
     }
@@ -184,9 +225,9 @@ mod tests {
         let outbox = Rc::new(Outbox::default());
         let permit = || budget.try_reserve(1).unwrap();
         let places = [
-            outbox.place(permit()),
-            outbox.place(permit()),
-            outbox.place(permit()),
+            outbox.place(asked(), permit()),
+            outbox.place(asked(), permit()),
+            outbox.place(asked(), permit()),
         ];
         let [first, second, third] = places;
         second.fill(numbered(2));
@@ -208,8 +249,8 @@ mod tests {
             let bytes = Bytes::from(vec![0; BYTES_MAX]);
             Answer::Send(Outgoing::new(vec![Part::Memory(bytes)]))
         };
-        let first = outbox.place(budget.try_reserve(1).unwrap());
-        let second = outbox.place(budget.try_reserve(1).unwrap());
+        let first = outbox.place(asked(), budget.try_reserve(1).unwrap());
+        let second = outbox.place(asked(), budget.try_reserve(1).unwrap());
         assert!(!outbox.is_full());
         second.fill(large());
         assert!(outbox.is_full());
@@ -219,7 +260,7 @@ mod tests {
         outbox.sent(1 + BYTES_MAX);
         assert!(!outbox.is_full());
         let waiting: Vec<_> = (0..ANSWERS_MAX)
-            .map(|_| outbox.place(budget.try_reserve(0).unwrap()))
+            .map(|_| outbox.place(asked(), budget.try_reserve(0).unwrap()))
             .collect();
         assert!(outbox.is_full());
         drop(waiting);
@@ -229,7 +270,7 @@ mod tests {
     fn a_lost_handler_closes_the_connection() {
         let budget = ByteBudget::new(100);
         let outbox = Rc::new(Outbox::default());
-        drop(outbox.place(budget.try_reserve(1).unwrap()));
+        drop(outbox.place(asked(), budget.try_reserve(1).unwrap()));
         assert_eq!(sizes(&outbox.take_ready()), [usize::MAX]);
     }
 
@@ -237,7 +278,7 @@ mod tests {
     fn an_answer_after_the_end_is_dropped() {
         let budget = ByteBudget::new(100);
         let outbox = Rc::new(Outbox::default());
-        let late = outbox.place(budget.try_reserve(1).unwrap());
+        let late = outbox.place(asked(), budget.try_reserve(1).unwrap());
         outbox.abandon();
         late.fill(numbered(1));
         assert!(outbox.take_ready().is_empty());

@@ -171,10 +171,14 @@ fn append(
     if partition.is_deleted() {
         return Err(AppendFailure::NotLeader);
     }
-    partition
+    let ticket = partition
         .log
         .append(batches, partition.leader_epoch(), origin)
-        .map_err(AppendFailure::Log)
+        .map_err(AppendFailure::Log)?;
+    let bytes: usize = batches.iter().map(Bytes::len).sum();
+    let appended = &partition.appended_bytes;
+    appended.set(appended.get() + bytes as u64);
+    Ok(ticket)
 }
 
 async fn finish(partition: &Partition, ticket: AppendTicket) -> Result<Appended, AppendFailure> {

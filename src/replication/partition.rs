@@ -34,6 +34,10 @@ pub struct Partition {
     settings: RefCell<Rc<PartitionSettings>>,
     /// Long polls that wait for it.
     pub waiters: WaitList,
+    /// Bytes of batches appended since the start.
+    pub appended_bytes: Cell<u64>,
+    /// Bytes of records read for fetches since the start.
+    pub fetched_bytes: Cell<u64>,
     replica_count: Cell<u32>,
     deleted: Cell<bool>,
     /// Damaged places that readers came upon and that were told.
@@ -70,6 +74,8 @@ impl Partition {
             leader_epoch: Cell::new(leader_epoch),
             settings: RefCell::new(settings),
             waiters: WaitList::default(),
+            appended_bytes: Cell::new(0),
+            fetched_bytes: Cell::new(0),
             replica_count: Cell::new(1),
             deleted: Cell::new(false),
             damages_told: RefCell::default(),

@@ -116,7 +116,13 @@ impl Replicas {
                 zstd_known,
             };
             let result = match partition {
-                Ok(partition) => read_one(&partition, &request, limits).await,
+                Ok(partition) => {
+                    let result = read_one(&partition, &request, limits).await;
+                    let bytes = result.as_ref().map_or(0, Fetched::bytes);
+                    let fetched = &partition.fetched_bytes;
+                    fetched.set(fetched.get() + bytes as u64);
+                    result
+                }
                 Err(Missing::NotLeader) => Err(ReadFailure::NotLeader),
                 Err(Missing::Offline(error)) => Err(ReadFailure::Storage(error)),
             };

@@ -101,6 +101,15 @@ impl Replicas {
             .collect()
     }
 
+    /// How many partitions of this core are not served: not open, or their disk has failed.
+    pub fn out_of_service(&self) -> usize {
+        let partitions = self.partitions.borrow();
+        let failed = partitions
+            .values()
+            .filter(|it| it.log.check_online().is_err());
+        failed.count() + self.offline.borrow().len()
+    }
+
     /// Adds a partition.
     pub fn insert(&self, partition: Rc<Partition>) {
         self.offline.borrow_mut().remove(&partition.key);

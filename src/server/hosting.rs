@@ -140,7 +140,7 @@ impl Hosting {
                 }
             }
         }
-        self.shard.start.expect(count);
+        self.shard.start.expect(count, self.shard.core.now());
         let opened = work.into_iter().map(|(core, work)| {
             let open = move |shard: &Rc<Shard>| {
                 let offline = work.offline.len();

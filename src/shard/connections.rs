@@ -4,7 +4,6 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
-use std::time::Duration;
 
 use protocol::ListenerKind;
 use shards::CoreId;
@@ -12,6 +11,7 @@ use shards::io::TcpStream;
 use shards::sync::Event;
 use shards::time::Instant;
 
+use super::metrics::{Software, SoftwareCounts};
 use crate::config::ConnectionLimits;
 
 /// Who is asking: what a connection knows of itself.
@@ -22,6 +22,8 @@ pub struct Caller {
     pub listener: usize,
     /// Whether the listener is a broker's or a controller's.
     pub kind: ListenerKind,
+    /// What the client calls itself, once it has said so.
+    software: RefCell<Option<Software>>,
     last_active: Cell<Instant>,
     unanswered: Cell<usize>,
 }
@@ -34,9 +36,20 @@ impl Caller {
             peer,
             listener,
             kind,
+            software: RefCell::default(),
             last_active,
             unanswered,
         }
+    }
+
+    /// The client says what it is (KIP-511).
+    pub fn named(&self, name: &str, version: &str) {
+        *self.software.borrow_mut() = Some((name.to_owned(), version.to_owned()));
+    }
+
+    /// What the client calls itself.
+    pub fn software(&self) -> Option<Software> {
+        self.software.borrow().clone()
     }
 
     /// A request arrived.
@@ -90,6 +103,21 @@ impl Connections {
         self.open.borrow().len()
     }
 
+    /// Requests whose answers have not left.
+    pub fn unanswered(&self) -> usize {
+        let open = self.open.borrow();
+        open.values()
+            .map(|(_, caller)| caller.unanswered.get())
+            .sum()
+    }
+
+    /// How many there are of each kind of client.
+    pub fn by_software(&self) -> BTreeMap<Software, u64> {
+        let mut counts = SoftwareCounts::default();
+        self.for_each(|_, caller| counts.add(caller.software(), 1));
+        counts.into_all()
+    }
+
     /// Whether none is open.
     pub fn is_empty(&self) -> bool {
         self.open.borrow().is_empty()
@@ -117,11 +145,7 @@ pub struct Door {
     by_address: RefCell<BTreeMap<IpAddr, usize>>,
     limited: Cell<usize>,
     left: Event,
-    refusal_told: Cell<Option<Instant>>,
 }
-
-/// A line about refused connections is written at most so often.
-const TELL_REFUSALS: Duration = Duration::from_secs(10);
 
 /// A place behind the [`Door`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,18 +164,12 @@ impl Door {
             by_address: RefCell::default(),
             limited: Cell::new(0),
             left: Event::default(),
-            refusal_told: Cell::default(),
         }
     }
 
-    /// Whether it is time for another line about refused connections.
-    pub fn tells_refusal(&self, now: Instant) -> bool {
-        let last = self.refusal_told.get();
-        let due = last.is_none_or(|told| now.saturating_duration_since(told) >= TELL_REFUSALS);
-        if due {
-            self.refusal_told.set(Some(now));
-        }
-        due
+    /// Whether as many limited connections are open as there may be.
+    pub fn is_full(&self, max: usize) -> bool {
+        self.limited.get() >= max
     }
 
     /// Waits until fewer than `max` limited connections are open; `max` is asked again each time.

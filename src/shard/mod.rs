@@ -30,7 +30,7 @@ use crate::replication::{FetchSessionCache, Replicas};
 pub use connections::{Caller, Connections, Door, Place};
 pub use controlling::{ask_controller, auto_create, next_producer_id};
 pub use disk_failures::DiskFailures;
-pub use metrics::{Counter, SHARD_METRICS, ShardMetrics, ShardSnapshot};
+pub use metrics::*;
 pub use start::Start;
 pub use stopping::Stopping;
 pub use view::ClusterView;
@@ -97,8 +97,6 @@ pub struct Shard {
     pub start: Start,
     /// Counters.
     pub metrics: ShardMetrics,
-    /// Fetches of this core's connections that wait for records.
-    pub parked_fetches: Cell<usize>,
     view: RefCell<Arc<ClusterView>>,
     mesh: OnceCell<Mesh<Shard>>,
     controller: OnceCell<Rc<Controller>>,
@@ -149,7 +147,6 @@ impl Shard {
             disk_failures: DiskFailures::default(),
             start: Start::default(),
             metrics: ShardMetrics::default(),
-            parked_fetches: Cell::new(0),
             view: RefCell::new(parts.view),
             mesh: OnceCell::new(),
             controller: OnceCell::new(),

@@ -1,3 +1,6 @@
 //! What the broker tells about itself.
 
 pub mod log;
+mod rarely;
+
+pub use rarely::Rarely;

@@ -10,6 +10,7 @@ mod cache;
 pub mod checkpoint;
 mod config;
 pub mod disk;
+mod disk_metrics;
 mod epochs;
 mod error;
 mod log;
@@ -21,6 +22,7 @@ mod storage;
 
 pub use batch::{BatchHeader, HeaderFault};
 pub use config::{LogConfig, TimestampType};
+pub use disk_metrics::{DISK_METRICS, DISK_WRITE_SECONDS, DiskMetric, DiskSnapshot};
 pub use epochs::{EpochEntry, LeaderEpochs};
 pub use error::{AppendError, ProducerError, ReadError, StorageError};
 pub use log::{

@@ -1,12 +1,14 @@
 //! What the logs of one core share: memory budgets, open files, counters and the task that lets idle logs rest.
 
 use crate::cache::{BatchCache, FileCache, IndexCache};
+use crate::disk_metrics::{DiskCounters, DiskSnapshot};
 use crate::log::LogInner;
 use crate::metrics::Counters;
 use crate::names::TopicPartition;
 use shards::{Core, TaskClass};
 use std::cell::{Cell, RefCell};
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
@@ -65,6 +67,8 @@ pub(crate) struct StorageInner {
     pub indexes: RefCell<IndexCache>,
     pub files: RefCell<FileCache>,
     pub counters: RefCell<Counters>,
+    /// By log directory.
+    disks: RefCell<BTreeMap<PathBuf, Rc<DiskCounters>>>,
     /// Logs with something to give back or to flush; the housekeeping task looks at no others.
     busy: RefCell<Vec<Weak<LogInner>>>,
     housekeeping: Cell<bool>,
@@ -87,6 +91,7 @@ impl Storage {
             indexes: RefCell::new(IndexCache::new(options.index_cache_bytes)),
             files: RefCell::new(FileCache::new(options.open_read_files)),
             counters: RefCell::new(Counters::default()),
+            disks: RefCell::default(),
             busy: RefCell::new(Vec::new()),
             housekeeping: Cell::new(false),
             logs: RefCell::new(Vec::new()),
@@ -110,6 +115,26 @@ impl Storage {
         counters.index_cache_bytes = self.0.indexes.borrow().used() as u64;
         counters.open_read_files = self.0.files.borrow().len() as u64;
         counters.busy_logs = self.0.busy.borrow().len() as u64;
+        counters
+    }
+
+    /// What this core did with each log directory in which it has a log.
+    pub fn disks(&self) -> Vec<DiskSnapshot> {
+        let disks = self.0.disks.borrow();
+        disks
+            .iter()
+            .map(|(directory, counters)| counters.snapshot(directory.clone()))
+            .collect()
+    }
+
+    /// The counters of a log directory.
+    pub(crate) fn disk(&self, log_directory: &Path) -> Rc<DiskCounters> {
+        let mut disks = self.0.disks.borrow_mut();
+        if let Some(counters) = disks.get(log_directory) {
+            return counters.clone();
+        }
+        let counters = Rc::<DiskCounters>::default();
+        disks.insert(log_directory.to_path_buf(), counters.clone());
         counters
     }
 

@@ -28,7 +28,8 @@ impl TaskClass {
         }
     }
 
-    pub(crate) const ALL: [Self; CLASSES] = [
+    /// All of them, in order.
+    pub const ALL: [Self; CLASSES] = [
         Self::Network,
         Self::Produce,
         Self::Fetch,

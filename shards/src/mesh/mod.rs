@@ -246,6 +246,16 @@ impl<S: 'static> Source for Mesh<S> {
         })
     }
 
+    fn depths(&self) -> (usize, usize) {
+        let links = self.0.links.iter().flatten();
+        links.fold((0, 0), |(arrived, waiting), link| {
+            let mut link = link.borrow_mut();
+            let here = link.requests_in.len() + link.replies_in.len();
+            let there = link.requests_out.waiting() + link.replies_out.waiting();
+            (arrived + here, waiting + there)
+        })
+    }
+
     fn stop(&self) {
         // The state usually knows the mesh: without this, they would keep each other alive.
         self.stop_serving();

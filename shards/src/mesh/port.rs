@@ -86,6 +86,11 @@ impl<T: Send> Outbox<T> {
         std::mem::take(&mut self.sent)
     }
 
+    /// Messages that wait for room in the lane.
+    pub(super) fn waiting(&self) -> usize {
+        self.overflow.len()
+    }
+
     /// Whether there is overflow, and room for it now.
     pub(super) fn can_flush(&mut self) -> bool {
         !self.overflow.is_empty() && self.lane.has_room()

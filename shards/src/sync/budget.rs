@@ -11,6 +11,8 @@ struct State {
     /// May pass the capacity by what one permit has grown beyond it.
     used: u64,
     overdrawn: bool,
+    /// How often somebody had to wait.
+    waits: u64,
     /// Who wants a permit.
     waiters: Waiters,
     /// Who has one and wants more.
@@ -39,6 +41,7 @@ impl ByteBudget {
             capacity,
             used: 0,
             overdrawn: false,
+            waits: 0,
             waiters: Waiters::default(),
             growing: Waiters::default(),
         })))
@@ -56,6 +59,17 @@ impl ByteBudget {
     pub fn is_contended(&self) -> bool {
         let state = self.0.borrow();
         state.waiters.first().is_some() || state.growing.first().is_some()
+    }
+
+    /// How often somebody had to wait for bytes so far.
+    pub fn waits(&self) -> u64 {
+        self.0.borrow().waits
+    }
+
+    /// How many wait for bytes now.
+    pub fn waiting(&self) -> usize {
+        let state = self.0.borrow();
+        state.waiters.len() + state.growing.len()
     }
 
     /// Waits until `bytes` are free. More than the whole budget is granted as the whole budget:
@@ -139,12 +153,11 @@ impl Future for Reserve {
             }
             return Poll::Ready(permit);
         }
-        let number = self
-            .budget
-            .0
-            .borrow_mut()
-            .waiters
-            .wait(self.number, context.waker());
+        let number = {
+            let mut state = self.budget.0.borrow_mut();
+            state.waits += u64::from(self.number.is_none());
+            state.waiters.wait(self.number, context.waker())
+        };
         self.number = Some(number);
         Poll::Pending
     }
@@ -251,13 +264,11 @@ impl Future for Grow<'_> {
             self.leave();
             return Poll::Ready(());
         }
-        let number = self
-            .permit
-            .budget
-            .0
-            .borrow_mut()
-            .growing
-            .wait(self.number, context.waker());
+        let number = {
+            let mut state = self.permit.budget.0.borrow_mut();
+            state.waits += u64::from(self.number.is_none());
+            state.growing.wait(self.number, context.waker())
+        };
         self.number = Some(number);
         Poll::Pending
     }

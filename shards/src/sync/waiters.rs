@@ -28,6 +28,10 @@ impl Waiters {
         self.queue.remove(at).map(|(_, waker)| waker)
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.queue.len()
+    }
+
     pub(crate) fn first(&self) -> Option<u64> {
         self.queue.front().map(|(number, _)| *number)
     }

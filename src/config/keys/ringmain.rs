@@ -9,4 +9,8 @@ broker_keys! {
         "How files and sockets are driven: ring (io_uring), epoll with a thread pool for files, or auto, which takes ring where the kernel allows it.";
     "ringmain.http.listener" string "" any low read_only done
         "Where metrics and health are told over HTTP, as host:port; no host means every interface. Empty: nowhere.";
+    "ringmain.metrics.partitions" boolean "false" any low read_only done
+        "Tell size, offsets and traffic of every partition among the metrics. With many partitions a scrape becomes large.";
+    "ringmain.slow.request.ms" int "1000" (at_least 0) low read_only done
+        "A request that takes longer, without what the client asked to wait for, is told in the log, with where its time went; 0 tells none.";
 }

@@ -19,6 +19,7 @@ use super::super::event::{
     Effect, Event, Request, RequestContext, RequestToken, Response, Sequence,
 };
 use super::super::machine::Coordinator;
+use super::super::overview::GroupsOverview;
 use super::super::record::Record;
 use super::super::refusal::refuse;
 use super::super::settings::Settings;
@@ -189,6 +190,13 @@ impl GroupPartition {
     /// answered NOT_COORDINATOR, and so is whoever comes later.
     pub fn stop(&self) {
         self.0.stop();
+    }
+
+    /// Adds its groups to what is told of them.
+    pub(in super::super) fn look_at_groups(&self, overview: &mut GroupsOverview) {
+        if let Some(machine) = self.0.machine.borrow().as_ref() {
+            machine.look_at_groups(overview);
+        }
     }
 
     /// Timers that run; for metrics.

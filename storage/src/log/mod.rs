@@ -27,6 +27,7 @@ pub use read::{Piece, ReadLimits, ReadResult};
 pub use recovery::{RecoveryReport, Truncation};
 
 use crate::config::LogConfig;
+use crate::disk_metrics::DiskCounters;
 use crate::epochs::EpochEntry;
 use crate::error::StorageError;
 use crate::names::TopicPartition;
@@ -45,6 +46,8 @@ pub struct Log(pub(crate) Rc<LogInner>);
 
 pub(crate) struct LogInner {
     pub storage: Storage,
+    /// Counters of the disk that it lies on.
+    pub disk: Rc<DiskCounters>,
     /// Names this log in the caches of its core.
     pub id: u64,
     pub partition: TopicPartition,

@@ -87,6 +87,7 @@ impl Log {
         let inner = Rc::new(LogInner {
             id: storage.next_log_id(),
             storage: storage.clone(),
+            disk: storage.disk(log_directory),
             partition: options.partition.clone(),
             topic_id,
             state: RefCell::new(loaded.into_state(core, directory, options.config)),

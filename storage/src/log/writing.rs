@@ -209,6 +209,7 @@ impl LogInner {
         self.extend(file, &write, segment_bytes).await;
         let (durability, sync_after) = self.durability(messages);
         let bytes = write.data.len() as u64;
+        let begun = core.now();
         file.write_all_at(
             core,
             write.data.clone(),
@@ -228,6 +229,8 @@ impl LogInner {
             counters.written_bytes += bytes;
             counters.syncs += u64::from(synced);
         });
+        let took = core.now().as_nanos() - begun.as_nanos();
+        self.disk.written(bytes, synced, took);
         let done = self.commit(&write, count, messages, synced);
         done.into_iter()
             .for_each(|completion| completion.complete(Ok(())));
@@ -483,6 +486,7 @@ impl LogInner {
 
     /// A write, or what belongs to it, failed.
     async fn fail(self: &Rc<Self>, error: StorageError) {
+        self.disk.failed();
         if !matches!(error, StorageError::Full { .. }) {
             self.disk_failed(&error);
             return;
