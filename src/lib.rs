@@ -19,3 +19,4 @@ pub mod replication;
 pub mod server;
 pub mod shard;
 pub mod telemetry;
+pub mod tools;

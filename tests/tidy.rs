@@ -17,6 +17,7 @@ const ORDER: &[&[&str]] = &[
     &["handlers"],
     &["network", "http"],
     &["server"],
+    &["tools"],
     &["cli"],
 ];
 

@@ -1,4 +1,5 @@
-//! The command line. Everything here runs before the cores do, so files are read and written plainly.
+//! The command line: what belongs to a node of ours, and Kafka's tools (`crate::tools`). Everything here runs before the cores
+//! do, so files are read and written plainly.
 
 mod config;
 mod load;
@@ -9,11 +10,13 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
+
+use crate::tools::{self, Tool};
 
 pub use storage::{FormatPlan, NewFile, new_files};
 
-/// Why a command ended. The text is one line for a person; the process ends with code 1.
+/// Why a command ended. The text is one line for a person, or empty if all has been said; the process ends with code 1.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Failure(String);
 
@@ -26,6 +29,12 @@ impl Failure {
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+impl From<tools::Failure> for Failure {
+    fn from(failure: tools::Failure) -> Failure {
+        Failure(failure.to_string())
     }
 }
 
@@ -50,6 +59,13 @@ enum Command {
     /// List the configuration keys, and check a file
     #[command(subcommand)]
     Config(config::ConfigCommand),
+    /// Print a script that completes this command line in a shell
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+    #[command(flatten)]
+    Tool(Tool),
 }
 
 /// Settings on the command line, as Kafka has them.
@@ -64,9 +80,11 @@ struct Overrides {
 pub fn run() -> ExitCode {
     match run_with(std::env::args_os(), &mut std::io::stdout()) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            // There is nobody left to tell if standard error is gone too.
-            let _ = writeln!(std::io::stderr(), "ringmain: {failure}");
+        Err(Failure(text)) => {
+            if !text.is_empty() {
+                // There is nobody left to tell if standard error is gone too.
+                let _ = writeln!(std::io::stderr(), "ringmain: {text}");
+            }
             ExitCode::FAILURE
         }
     }
@@ -89,7 +107,15 @@ pub fn run_with(
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Storage(command) => storage::run(command, out),
         Command::Config(command) => config::run(command, out),
+        Command::Completions { shell } => print(out, completions(shell)),
+        Command::Tool(tool) => Ok(tool.run(out)?),
     }
+}
+
+fn completions(shell: clap_complete::Shell) -> String {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Line::command(), "ringmain", &mut script);
+    String::from_utf8_lossy(&script).into_owned()
 }
 
 /// The first line of clap's error, and where to read more; the whole help where a command is missing.
@@ -172,7 +198,6 @@ mod tests {
 
     #[test]
     fn the_definition_of_the_command_line_is_sound() {
-        use clap::CommandFactory;
         Line::command().debug_assert();
     }
 

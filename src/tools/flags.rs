@@ -1,0 +1,83 @@
+//! Flags that many tools have.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::Failure;
+use super::client::{Client, Settings, Target, read_properties};
+
+/// `--bootstrap-server` alone, required.
+#[derive(Args, Debug, Clone)]
+pub(super) struct Brokers {
+    /// The brokers to connect to at first
+    #[arg(long, value_name = "HOST:PORT,...")]
+    pub(super) bootstrap_server: String,
+    #[command(flatten)]
+    pub(super) config: CommandConfig,
+}
+
+impl Brokers {
+    pub(super) fn connect(&self) -> Result<Client, Failure> {
+        let settings = self
+            .config
+            .settings(Target::Brokers, &self.bootstrap_server)?;
+        Ok(Client::connect(settings)?)
+    }
+}
+
+/// `--bootstrap-server` or `--bootstrap-controller`, one of them required.
+#[derive(Args, Debug, Clone)]
+pub(super) struct BrokersOrControllers {
+    #[command(flatten)]
+    addresses: Addresses,
+    #[command(flatten)]
+    config: CommandConfig,
+}
+
+#[derive(Args, Debug, Clone)]
+#[group(required = true, multiple = false)]
+struct Addresses {
+    /// The brokers to connect to at first
+    #[arg(long, short = 'b', value_name = "HOST:PORT,...")]
+    bootstrap_server: Option<String>,
+    /// The controllers to connect to at first, instead of brokers
+    #[arg(long, short = 'C', value_name = "HOST:PORT,...")]
+    bootstrap_controller: Option<String>,
+}
+
+impl BrokersOrControllers {
+    pub(super) fn connect(&self) -> Result<Client, Failure> {
+        let (target, text) = match &self.addresses {
+            Addresses {
+                bootstrap_controller: Some(text),
+                ..
+            } => (Target::Controllers, text.as_str()),
+            Addresses {
+                bootstrap_server, ..
+            } => (
+                Target::Brokers,
+                bootstrap_server.as_deref().unwrap_or_default(),
+            ),
+        };
+        Ok(Client::connect(self.config.settings(target, text)?)?)
+    }
+}
+
+/// `--command-config`.
+#[derive(Args, Debug, Clone)]
+pub(super) struct CommandConfig {
+    /// A properties file for the client: timeouts, client.id
+    #[arg(long, short = 'c', value_name = "FILE")]
+    command_config: Option<PathBuf>,
+}
+
+impl CommandConfig {
+    pub(super) fn settings(&self, target: Target, addresses: &str) -> Result<Settings, Failure> {
+        let properties = match &self.command_config {
+            Some(path) => read_properties(path)?,
+            None => std::collections::BTreeMap::default(),
+        };
+        Ok(Settings::new(target, addresses, properties)?)
+    }
+}

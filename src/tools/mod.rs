@@ -1,0 +1,44 @@
+//! Kafka's command-line tools, with Kafka's flags and what Kafka's print: one file or folder a tool, over a small blocking
+//! client. They speak to any Kafka broker.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a tool is a process of its own without cores: it waits, sleeps and reads the clock as it likes"
+)]
+
+mod admin;
+pub mod client;
+mod cluster;
+mod columns;
+mod failure;
+mod flags;
+mod pattern;
+mod topics;
+
+use std::io::Write;
+
+use clap::Subcommand;
+
+pub use failure::Failure;
+
+/// The tools, each under the name of Kafka's script without `kafka-` and `.sh`.
+#[derive(Subcommand, Debug)]
+pub enum Tool {
+    /// Show the cluster's id and its nodes, unregister a node
+    Cluster(cluster::ClusterArgs),
+    /// Create, delete, describe and change topics
+    Topics(topics::TopicsArgs),
+}
+
+impl Tool {
+    /// Runs a tool; what it answers goes to `out`.
+    ///
+    /// # Errors
+    /// Why it ended with code 1.
+    pub fn run(self, out: &mut dyn Write) -> Result<(), Failure> {
+        match self {
+            Tool::Cluster(arguments) => cluster::run(&arguments, out),
+            Tool::Topics(arguments) => topics::run(&arguments, out),
+        }
+    }
+}
