@@ -1,0 +1,356 @@
+//! Results: stored with rkyv, written as JSON for others.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, anyhow, ensure};
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
+
+use crate::measure::{Recorder, Second};
+use crate::observe::Machine;
+
+/// Raised when the stored form changes.
+const FORMAT: u32 = 1;
+
+/// One run of one scenario against one or more targets.
+#[derive(Clone, Debug, serde::Serialize, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+pub struct Report {
+    pub format: u32,
+    /// When it began, UTC.
+    pub date: String,
+    pub command: String,
+    pub machine: Machine,
+    pub scenario: String,
+    pub about: String,
+    /// The scenario as it was run, in JSON.
+    pub settings: String,
+    /// Cores of the generator and of the targets, and the memory limit of the targets.
+    pub placement: String,
+    pub measurements: Vec<Measurement>,
+}
+
+/// One target measured once. Times in seconds, sizes in bytes; all of it within the measured window.
+#[derive(
+    Clone, Debug, Default, serde::Serialize, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize,
+)]
+pub struct Measurement {
+    pub target: String,
+    pub round: u32,
+    /// Why it is not whole, if it is not.
+    pub incomplete: Option<String>,
+    pub seconds: f64,
+    pub produced_records: u64,
+    pub produced_bytes: u64,
+    pub produced_batches: u64,
+    pub consumed_records: u64,
+    pub consumed_bytes: u64,
+    pub cold_bytes: u64,
+    pub cold_seconds: f64,
+    pub errors: u64,
+    /// From the intended send to the answer.
+    pub publish: Latency,
+    /// From the intended send to the reading.
+    pub end_to_end: Latency,
+    /// How late the generator itself was although it could have sent.
+    pub lateness: Latency,
+    /// Processor time of the target's process; 0 where we cannot see it.
+    pub target_cpu: f64,
+    /// Busy time of the whole machine less the generator's own: what the target costs with kernel workers and
+    /// interrupts, if nothing else runs.
+    pub machine_cpu: f64,
+    pub generator_cpu: f64,
+    pub switches: u64,
+    pub resident_most: u64,
+    pub resident_end: u64,
+    pub memory_limit: Option<u64>,
+    pub timeline: Vec<TimelineSecond>,
+}
+
+/// A histogram with its usual percentiles, in microseconds.
+#[derive(
+    Clone, Debug, Default, serde::Serialize, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize,
+)]
+pub struct Latency {
+    pub count: u64,
+    pub mean: f64,
+    pub p50: u64,
+    pub p90: u64,
+    pub p99: u64,
+    pub p99_9: u64,
+    pub p99_99: u64,
+    pub max: u64,
+    /// HdrHistogram's own V2 form.
+    #[serde(skip)]
+    pub histogram: Vec<u8>,
+}
+
+#[derive(
+    Clone, Debug, Default, serde::Serialize, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize,
+)]
+pub struct TimelineSecond {
+    pub produced_records: u64,
+    pub produced_bytes: u64,
+    pub consumed_bytes: u64,
+    pub publish_p50: u64,
+    pub publish_p99: u64,
+    pub publish_max: u64,
+}
+
+impl Latency {
+    pub fn new(histogram: &Histogram<u64>) -> Result<Self> {
+        let mut bytes = Vec::new();
+        V2Serializer::new()
+            .serialize(histogram, &mut bytes)
+            .map_err(|error| anyhow!("cannot store a histogram: {error}"))?;
+        let at = |percentile| histogram.value_at_percentile(percentile);
+        Ok(Self {
+            count: histogram.len(),
+            mean: histogram.mean(),
+            p50: at(50.0),
+            p90: at(90.0),
+            p99: at(99.0),
+            p99_9: at(99.9),
+            p99_99: at(99.99),
+            max: histogram.max(),
+            histogram: bytes,
+        })
+    }
+
+    pub fn histogram(&self) -> Result<Histogram<u64>> {
+        if self.histogram.is_empty() {
+            return Ok(Histogram::new(3)?);
+        }
+        Deserializer::new()
+            .deserialize(&mut &self.histogram[..])
+            .map_err(|error| anyhow!("a stored histogram is broken: {error}"))
+    }
+}
+
+impl From<&Second> for TimelineSecond {
+    fn from(second: &Second) -> Self {
+        let at = |percentile| {
+            second
+                .publish
+                .as_ref()
+                .map_or(0, |publish| publish.value_at_percentile(percentile))
+        };
+        Self {
+            produced_records: second.acknowledged_records,
+            produced_bytes: second.acknowledged_bytes,
+            consumed_bytes: second.consumed_bytes,
+            publish_p50: at(50.0),
+            publish_p99: at(99.0),
+            publish_max: at(100.0),
+        }
+    }
+}
+
+impl Measurement {
+    /// Takes what producers and consumers wrote down.
+    pub fn take(&mut self, mut recorder: Recorder) -> Result<()> {
+        self.produced_records = recorder.acknowledged_records;
+        self.produced_bytes = recorder.acknowledged_bytes;
+        self.produced_batches = recorder.acknowledged_batches;
+        self.consumed_records = recorder.consumed_records;
+        self.consumed_bytes = recorder.consumed_bytes;
+        self.cold_bytes = recorder.cold_bytes;
+        self.cold_seconds = recorder.cold_nanos as f64 / 1e9;
+        self.publish = Latency::new(&recorder.publish)?;
+        self.lateness = Latency::new(&recorder.lateness)?;
+        self.end_to_end = Latency::new(&recorder.end_to_end()?)?;
+        self.timeline = recorder.seconds.iter().map(TimelineSecond::from).collect();
+        if self.incomplete.is_none() {
+            self.incomplete = recorder.first_error;
+        }
+        Ok(())
+    }
+
+    pub fn records_a_second(&self) -> f64 {
+        ratio(self.produced_records as f64, self.seconds)
+    }
+
+    pub fn batches_a_second(&self) -> f64 {
+        ratio(self.produced_batches as f64, self.seconds)
+    }
+
+    /// MB (10^6) produced a second.
+    pub fn produced_rate(&self) -> f64 {
+        ratio(self.produced_bytes as f64 / 1e6, self.seconds)
+    }
+
+    pub fn consumed_rate(&self) -> f64 {
+        ratio(self.consumed_bytes as f64 / 1e6, self.seconds)
+    }
+
+    pub fn cold_rate(&self) -> f64 {
+        ratio(self.cold_bytes as f64 / 1e6, self.cold_seconds)
+    }
+
+    /// The target's processor seconds a GB (10^9) that came in, or went out where nothing came in.
+    pub fn cpu_a_gigabyte(&self) -> f64 {
+        ratio(self.target_cpu, self.gigabytes())
+    }
+
+    pub fn machine_cpu_a_gigabyte(&self) -> f64 {
+        ratio(self.machine_cpu, self.gigabytes())
+    }
+
+    /// The target's processor time a batch, in microseconds.
+    pub fn cpu_a_batch(&self) -> f64 {
+        ratio(self.target_cpu * 1e6, self.produced_batches as f64)
+    }
+
+    fn gigabytes(&self) -> f64 {
+        let bytes = if self.produced_bytes > 0 {
+            self.produced_bytes
+        } else {
+            self.consumed_bytes + self.cold_bytes
+        };
+        bytes as f64 / 1e9
+    }
+}
+
+/// 0 where there is nothing to divide by: tables show it as a dash.
+pub fn ratio(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 0.0 }
+}
+
+impl Report {
+    pub fn format() -> u32 {
+        FORMAT
+    }
+
+    /// Targets in the order in which they were named.
+    pub fn targets(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for measurement in &self.measurements {
+            if !names.contains(&measurement.target.as_str()) {
+                names.push(&measurement.target);
+            }
+        }
+        names
+    }
+
+    pub fn of<'a>(&'a self, target: &'a str) -> impl Iterator<Item = &'a Measurement> {
+        self.measurements
+            .iter()
+            .filter(move |measurement| measurement.target == target)
+    }
+
+    pub fn is_complete(&self) -> bool {
+        self.measurements
+            .iter()
+            .all(|measurement| measurement.incomplete.is_none())
+    }
+
+    pub fn store(&self, folder: &Path) -> Result<()> {
+        fs::create_dir_all(folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
+        let bytes = rkyv::to_bytes::<rkyv::rancor::Error>(self)?;
+        write(&folder.join("result.rkyv"), &bytes)?;
+        write(
+            &folder.join("result.json"),
+            serde_json::to_string_pretty(self)?.as_bytes(),
+        )
+    }
+
+    /// Reads a stored result: a folder, or its `result.rkyv`.
+    pub fn load(path: &Path) -> Result<Self> {
+        let file = if path.is_dir() {
+            path.join("result.rkyv")
+        } else {
+            path.to_owned()
+        };
+        let bytes = fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        let mut aligned = rkyv::util::AlignedVec::<16>::with_capacity(bytes.len());
+        aligned.extend_from_slice(&bytes);
+        let report = rkyv::from_bytes::<Self, rkyv::rancor::Error>(&aligned)
+            .map_err(|error| anyhow!("{} is no result of this tool: {error}", file.display()))?;
+        ensure!(
+            report.format == FORMAT,
+            "{} has format {}, this tool reads {FORMAT}",
+            file.display(),
+            report.format
+        );
+        Ok(report)
+    }
+}
+
+pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    /// A report of two targets with two rounds each; the second target is twice as slow.
+    pub fn example() -> Report {
+        let mut measurements = Vec::new();
+        for round in 0..2 {
+            for (target, factor) in [("ours", 1), ("kafka", 2)] {
+                let mut publish =
+                    Histogram::<u64>::new_with_bounds(1, 120_000_000, 3).expect("bounds");
+                (1..1000).for_each(|micros| publish.record(micros * factor).expect("in bounds"));
+                measurements.push(Measurement {
+                    target: target.to_owned(),
+                    round,
+                    seconds: 10.0,
+                    produced_records: 1_000_000 / factor,
+                    produced_bytes: 1_000_000_000 / factor,
+                    produced_batches: 10_000 / factor,
+                    publish: Latency::new(&publish).expect("a latency"),
+                    target_cpu: 2.0 * factor as f64,
+                    timeline: vec![
+                        TimelineSecond {
+                            publish_p50: 500,
+                            publish_p99: 900,
+                            publish_max: 999,
+                            ..Default::default()
+                        };
+                        10
+                    ],
+                    ..Default::default()
+                });
+            }
+        }
+        Report {
+            format: FORMAT,
+            date: "2026-01-01T00:00:00Z".to_owned(),
+            command: "a test".to_owned(),
+            machine: Machine::read(),
+            scenario: "example".to_owned(),
+            about: "an example".to_owned(),
+            settings: "{}".to_owned(),
+            placement: "all share all".to_owned(),
+            measurements,
+        }
+    }
+
+    #[test]
+    fn a_stored_report_is_read_back_with_its_histograms() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let report = example();
+        report.store(folder.path()).expect("stored");
+        let read = Report::load(folder.path()).expect("read");
+        assert_eq!(read.targets(), ["ours", "kafka"]);
+        let publish = read.measurements[1]
+            .publish
+            .histogram()
+            .expect("a histogram");
+        assert_eq!(publish.len(), 999);
+        assert_eq!(
+            publish.value_at_percentile(50.0),
+            report.measurements[1].publish.p50
+        );
+    }
+
+    #[test]
+    fn another_file_is_refused_and_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::write(folder.path().join("result.rkyv"), b"something else").expect("written");
+        let error = Report::load(folder.path()).expect_err("no result");
+        assert!(error.to_string().contains("result.rkyv"), "{error}");
+    }
+}

@@ -1,0 +1,259 @@
+//! The tool as people run it, against its own sink.
+#![allow(clippy::disallowed_methods, reason = "waits for processes")]
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+const TOOL: &str = env!("CARGO_BIN_EXE_ringmain-bench");
+
+/// A sink that listens; killed at the end.
+struct Sink {
+    child: Child,
+    address: String,
+}
+
+impl Sink {
+    fn start() -> Self {
+        let free = TcpListener::bind("127.0.0.1:0")
+            .expect("a port")
+            .local_addr()
+            .expect("an address");
+        let address = free.to_string();
+        let mut child = Command::new(TOOL)
+            .args(["sink", "--listen", &address])
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("a sink");
+        let mut line = String::new();
+        let errors = child.stderr.take().expect("standard error");
+        BufReader::new(errors).read_line(&mut line).expect("a line");
+        assert_eq!(line.trim(), format!("sink on {address}"));
+        Self { child, address }
+    }
+
+    fn stop(&mut self) {
+        self.child.kill().expect("killed");
+        self.child.wait().expect("ended");
+    }
+}
+
+impl Drop for Sink {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn run(scenario: &Path, target: &str, out: &Path, more: &[&str]) -> Command {
+    let mut command = Command::new(TOOL);
+    command
+        .arg("run")
+        .arg(scenario)
+        .args(["--target", target])
+        .arg("--out")
+        .arg(out)
+        .args(more);
+    command
+}
+
+fn quick() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/quick.toml")
+}
+
+fn text(output: &Output) -> String {
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
+fn json(out: &Path) -> serde_json::Value {
+    let bytes = std::fs::read(out.join("result.json")).expect("a result");
+    serde_json::from_slice(&bytes).expect("JSON")
+}
+
+/// Does something to a run once it measures and has something to keep, and waits for its end.
+fn end_while_measuring(mut child: Child, end: impl FnOnce(&Child)) -> Output {
+    let mut errors = BufReader::new(child.stderr.take().expect("standard error"));
+    let mut seen = String::new();
+    while !seen.contains(": measuring") {
+        assert!(
+            errors.read_line(&mut seen).expect("a line") > 0,
+            "it ended early: {seen}"
+        );
+    }
+    // One second of the timeline, so that there are answers in the window.
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    end(&child);
+    errors.read_to_string(&mut seen).expect("the rest");
+    let mut output = child.wait_with_output().expect("the run ended");
+    output.stderr = seen.into_bytes();
+    output
+}
+
+#[test]
+fn a_run_measures_both_ends_stores_everything_and_compares() {
+    let sink = Sink::start();
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("first");
+    let both = format!("b={}", sink.address);
+    let more = ["--duration", "1", "--rounds", "2", "--target", &both];
+    let output = run(&quick(), &format!("a={}", sink.address), &out, &more)
+        .output()
+        .expect("a run");
+    assert!(output.status.success(), "{}", text(&output));
+    assert!(text(&output).contains("a to b"), "{}", text(&output));
+    let result = json(&out);
+    let order: Vec<(&str, u64)> = result["measurements"]
+        .as_array()
+        .expect("measurements")
+        .iter()
+        .map(|one| {
+            (
+                one["target"].as_str().expect("a name"),
+                one["round"].as_u64().expect("a round"),
+            )
+        })
+        .collect();
+    assert_eq!(order, [("a", 0), ("b", 0), ("a", 1), ("b", 1)], "in turn");
+    for one in result["measurements"].as_array().expect("measurements") {
+        let count = |field: &str| one[field].as_u64().expect("a count");
+        assert!(
+            count("produced_records") > 0
+                && count("produced_bytes") > count("produced_records") * 400
+        );
+        assert!(count("consumed_records") > 0, "{one}");
+        assert!(
+            one["publish"]["count"].as_u64() > Some(0)
+                && one["end_to_end"]["count"].as_u64() > Some(0),
+            "{one}"
+        );
+        assert!(
+            one["resident_most"].as_u64() > Some(1 << 20),
+            "the sink's process was found"
+        );
+    }
+    for name in [
+        "result.rkyv",
+        "table.txt",
+        "latency.svg",
+        "timeline.svg",
+        "throughput.svg",
+        "a-round1-publish.hlog",
+    ] {
+        assert!(
+            out.join(name).metadata().is_ok_and(|data| data.len() > 0),
+            "{name}"
+        );
+    }
+    let compared = Command::new(TOOL)
+        .arg("compare")
+        .arg(&out)
+        .arg(&out)
+        .output()
+        .expect("a comparison");
+    assert!(
+        compared.status.success() && text(&compared).contains("1.000"),
+        "{}",
+        text(&compared)
+    );
+}
+
+#[test]
+fn an_open_loop_keeps_its_rate() {
+    let sink = Sink::start();
+    let folder = tempfile::tempdir().expect("a folder");
+    let scenario = folder.path().join("rate.toml");
+    let slow = std::fs::read_to_string(quick())
+        .expect("the scenario")
+        .replace("acks =", "rate = 2000\nacks =");
+    std::fs::write(&scenario, slow).expect("written");
+    let out = folder.path().join("out");
+    let target = format!("sink={}", sink.address);
+    let output = run(&scenario, &target, &out, &["--duration", "3"])
+        .output()
+        .expect("a run");
+    assert!(output.status.success(), "{}", text(&output));
+    let records = json(&out)["measurements"][0]["produced_records"]
+        .as_u64()
+        .expect("a count");
+    // What was asked for, and at the ends of the window what was due before and answered in it.
+    assert!(
+        (5_000..=7_000).contains(&records),
+        "{records} records in 3 s at 2,000 a second"
+    );
+}
+
+#[test]
+fn a_target_that_goes_away_ends_the_run_with_what_was_measured() {
+    let mut sink = Sink::start();
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out");
+    let target = format!("sink={}", sink.address);
+    let child = run(&quick(), &target, &out, &["--duration", "600"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("a run");
+    let output = end_while_measuring(child, |_| sink.stop());
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output));
+    assert!(
+        text(&output).contains("INCOMPLETE: sink round 1"),
+        "{}",
+        text(&output)
+    );
+    assert!(json(&out)["measurements"][0]["produced_records"].as_u64() > Some(0));
+}
+
+#[test]
+fn an_interrupt_keeps_what_was_measured() {
+    let sink = Sink::start();
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out");
+    let target = format!("sink={}", sink.address);
+    let child = run(&quick(), &target, &out, &["--duration", "600"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("a run");
+    let output = end_while_measuring(child, |child| {
+        let process = rustix::process::Pid::from_child(child);
+        rustix::process::kill_process(process, rustix::process::Signal::INT).expect("interrupted");
+    });
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output));
+    assert!(text(&output).contains("interrupted"), "{}", text(&output));
+    assert!(json(&out)["measurements"][0]["produced_records"].as_u64() > Some(0));
+}
+
+#[test]
+fn bad_input_is_one_line_that_says_where() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let scenario = folder.path().join("odd.toml");
+    let odd = std::fs::read_to_string(quick())
+        .expect("the scenario")
+        .replace("acks =", "ack =");
+    std::fs::write(&scenario, odd).expect("written");
+    let out = folder.path().join("out");
+    let fails = |scenario: &Path, target: &str, wanted: &[&str]| {
+        let output = run(scenario, target, &out, &[]).output().expect("a run");
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+        for part in wanted {
+            assert!(text(&output).contains(part), "{part}: {}", text(&output));
+        }
+    };
+    fails(&scenario, "a=127.0.0.1:1", &["odd.toml", "ack"]);
+    fails(
+        &folder.path().join("none.toml"),
+        "a=127.0.0.1:1",
+        &["none.toml"],
+    );
+    fails(&quick(), "127.0.0.1:1", &["NAME=HOST:PORT"]);
+    fails(
+        &quick(),
+        "a=127.0.0.1:1",
+        &["a at 127.0.0.1:1", "cannot connect"],
+    );
+}
