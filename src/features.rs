@@ -93,6 +93,9 @@ const RELEASES: &[(&str, i16)] = &[
     ("4.4-IV2", 33),
 ];
 
+/// Levels of `metadata.version` whose records hold more than those of the level before (Kafka: `didMetadataChange`).
+const CHANGES_METADATA: &[i16] = &[7, 8, 11, 13, 14, 15, 17, 23, 30, 32, 33];
+
 /// The level that a release finalizes: `4.4` and `4.4.0` mean the last level of 4.4, `4.4-IV1` that very level.
 pub fn metadata_level_of_release(release: &str) -> Option<i16> {
     if let Some((_, level)) = RELEASES.iter().find(|(name, _)| *name == release) {
@@ -114,6 +117,13 @@ pub fn metadata_level_name(level: i16) -> Option<&'static str> {
         .iter()
         .find(|(_, known)| *known == level)
         .map(|(name, _)| *name)
+}
+
+/// Whether metadata that `higher` can hold may be lost at `lower`, a level below it.
+pub fn changes_metadata(higher: i16, lower: i16) -> bool {
+    CHANGES_METADATA
+        .iter()
+        .any(|level| (lower + 1..=higher).contains(level))
 }
 
 /// Names of the lowest and the highest level that this node can run at.

@@ -36,6 +36,8 @@ mod groups;
 mod hostile;
 #[path = "wire/listeners.rs"]
 mod listeners;
+#[path = "wire/loggers.rs"]
+mod loggers;
 #[path = "wire/negotiation.rs"]
 mod negotiation;
 #[path = "wire/offsets.rs"]

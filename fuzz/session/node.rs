@@ -76,6 +76,7 @@ impl Node {
             budgets: self.budgets,
             backend: BackendKind::Sim,
             fallback_reason: None,
+            log_levels: broker::telemetry::levels::LogLevels::unheeded(),
             took_so_far: Duration::ZERO,
         };
         let (failure, failed) = channel();

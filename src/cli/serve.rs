@@ -21,7 +21,7 @@ pub(super) struct ServeArgs {
 pub(super) fn run(arguments: &ServeArgs) -> Result<(), Failure> {
     let file = arguments.file.as_deref();
     let config = load::broker_config(file, &arguments.overrides)?;
-    telemetry::log::set_up().map_err(|error| Failure::new(error.to_string()))?;
+    let levels = telemetry::log::set_up().map_err(|error| Failure::new(error.to_string()))?;
     for warning in warnings(file, &config) {
         tracing::warn!("{warning}");
     }
@@ -29,7 +29,7 @@ pub(super) fn run(arguments: &ServeArgs) -> Result<(), Failure> {
     for (path, why) in &directories.failed {
         tracing::error!("running without {}: {why}", path.display());
     }
-    server::serve(config, directories).map_err(|error| Failure::new(error.to_string()))
+    server::serve(config, directories, levels).map_err(|error| Failure::new(error.to_string()))
 }
 
 /// What a person should know about the settings; without a file only about those that were overridden.

@@ -17,6 +17,7 @@ pub enum ConfigSource {
     DynamicDefaultBroker = 3,
     StaticBroker = 4,
     Default = 5,
+    BrokerLogger = 6,
     ClientMetrics = 7,
     Group = 8,
 }

@@ -101,10 +101,7 @@ pub(super) fn decide(machine: &Machine, request: &AlterConfigs) -> Decided {
             Err(refusal) => (refusal.code, refusal.message),
         });
     }
-    Decided {
-        records,
-        reply: Reply::AlterConfigs(outcomes),
-    }
+    Decided::with(records, Reply::AlterConfigs(outcomes))
 }
 
 fn invalid_request(text: impl Into<Str>) -> Refusal {
@@ -147,11 +144,17 @@ fn one(
     Ok(records(change, &current, &after))
 }
 
-/// Keys once, and values where there must be one.
-fn check_form(change: &ConfigChange) -> Result<(), Refusal> {
+/// Keys once, and values where there must be one: of every resource, before it is looked at.
+///
+/// # Errors
+/// Kafka's code and text.
+pub fn check_edits(change: &ConfigChange) -> Result<(), (ErrorCode, Str)> {
     let mut seen = BTreeSet::new();
     if !change.edits.iter().all(|edit| seen.insert(&edit.key)) {
-        return Err(invalid_request("Error due to duplicate config keys"));
+        return Err((
+            ErrorCode::InvalidRequest,
+            "Error due to duplicate config keys".into(),
+        ));
     }
     let operation = |edit: &ConfigEdit| ConfigOperation::from_wire(edit.operation);
     let nulls: Vec<&str> = change
@@ -162,8 +165,15 @@ fn check_form(change: &ConfigChange) -> Result<(), Refusal> {
         .collect();
     if !nulls.is_empty() {
         let text = format!("Null value not supported for : {}", nulls.join(", "));
-        return Err(invalid_request(text));
+        return Err((ErrorCode::InvalidRequest, Str::from(text).shortened()));
     }
+    Ok(())
+}
+
+/// As [`check_edits`], and every operation is one that Kafka knows.
+fn check_form(change: &ConfigChange) -> Result<(), Refusal> {
+    check_edits(change).map_err(|(code, text)| Refusal::new(code, text))?;
+    let operation = |edit: &ConfigEdit| ConfigOperation::from_wire(edit.operation);
     match change.edits.iter().find(|edit| operation(edit).is_none()) {
         Some(edit) => Err(invalid_request(format!(
             "Unknown operations type {}",

@@ -141,10 +141,7 @@ fn answer(records: Vec<MetadataRecord>, results: Vec<TopicResult>) -> Decided {
         results,
         ..Default::default()
     };
-    Decided {
-        records,
-        reply: Reply::CreatePartitions(response),
-    }
+    Decided::with(records, Reply::CreatePartitions(response))
 }
 
 fn result(name: &Str, outcome: Result<(), Refusal>) -> TopicResult {

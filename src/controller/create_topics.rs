@@ -124,10 +124,7 @@ pub(super) fn decide_automatic(
         };
         results.push((topic.name.clone(), code));
     }
-    Decided {
-        records,
-        reply: Reply::AutoCreateTopics(results),
-    }
+    Decided::with(records, Reply::AutoCreateTopics(results))
 }
 
 fn request_for(topic: &AutoTopic) -> CreateTopicsRequestCreatableTopic {
@@ -388,10 +385,7 @@ fn answer(records: Vec<MetadataRecord>, topics: Vec<TopicResult>) -> Decided {
         topics,
         ..Default::default()
     };
-    Decided {
-        records,
-        reply: Reply::CreateTopics(response),
-    }
+    Decided::with(records, Reply::CreateTopics(response))
 }
 
 fn refused(name: &Str, refusal: Refusal) -> TopicResult {

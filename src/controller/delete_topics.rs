@@ -160,8 +160,5 @@ fn answer(records: Vec<MetadataRecord>, responses: Vec<TopicResult>) -> Decided 
         responses,
         ..Default::default()
     };
-    Decided {
-        records,
-        reply: Reply::DeleteTopics(response),
-    }
+    Decided::with(records, Reply::DeleteTopics(response))
 }

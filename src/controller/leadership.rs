@@ -53,6 +53,31 @@ pub(super) fn give_up_directories(
     })
 }
 
+/// Changes that follow when `broker` is gone for good: it leads nothing, and is in sync only where nobody else is, so
+/// that it may lead again if it comes back after all.
+pub(super) fn give_up(image: &Image, broker: i32) -> Vec<MetadataRecord> {
+    each_partition(image, |topic, index, partition| {
+        let others: Vec<i32> = partition
+            .isr
+            .iter()
+            .copied()
+            .filter(|&id| id != broker)
+            .collect();
+        let leads = partition.leader == broker;
+        let leaves = others.len() < partition.isr.len() && !others.is_empty();
+        if !leads && !leaves {
+            return None;
+        }
+        let next = others.iter().copied().find(|&id| image.is_active(id));
+        let mut record = change(topic, index, next.unwrap_or(NO_LEADER));
+        if !leads {
+            record.leader = NO_LEADER_CHANGE;
+        }
+        record.isr = leaves.then_some(others);
+        Some(record)
+    })
+}
+
 /// The broker, where nobody leads and it is in sync.
 pub(super) fn vacancy(partition: &Partition, broker: i32) -> Option<i32> {
     let vacant = partition.leader == NO_LEADER && partition.isr.contains(&broker);
@@ -69,6 +94,9 @@ fn may_lead(partition: &Partition, broker: i32) -> bool {
     }
     *partition.last_known_elr == [broker]
 }
+
+/// Leader of a change that leaves the leader alone.
+const NO_LEADER_CHANGE: i32 = -2;
 
 fn change(topic: Uuid, index: i32, leader: i32) -> PartitionChangeRecord {
     PartitionChangeRecord {

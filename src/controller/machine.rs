@@ -13,10 +13,15 @@ use protocol::stored::{
 use protocol::{ErrorCode, Str, Uuid};
 
 use super::alter_configs::{self, AlterConfigs, ConfigOutcome};
-use super::{create_partitions, create_topics, delete_topics, leadership, reassignments};
+use super::start::NodeRegistration;
+use super::update_features::{self, UpdateFeatures};
+use super::{
+    create_partitions, create_topics, delete_topics, leadership, reassignments, unregister_broker,
+};
 use crate::config::Settings;
 use crate::metadata::{
-    EntryError, Image, LogEntry, MINIMUM_METADATA_VERSION, MetadataVersion, Replay, VersionedRecord,
+    ControlEntry, EntryError, Image, LogEntry, METADATA_VERSION, MINIMUM_METADATA_VERSION,
+    MetadataVersion, Replay, VersionedRecord,
 };
 
 /// Producer ids in one block.
@@ -35,6 +40,10 @@ pub struct ControllerSettings {
     pub delete_topics: bool,
     /// What topic configurations are checked and described against.
     pub settings: Arc<Settings>,
+    /// What this node registers as.
+    pub node: NodeRegistration,
+    /// Id of the directory of the metadata log.
+    pub directory_id: Uuid,
 }
 
 /// What a decision may need from outside.
@@ -67,6 +76,9 @@ pub enum Command {
     CreatePartitions(CreatePartitionsRequest),
     AlterConfigs(AlterConfigs),
     AlterReassignments(AlterPartitionReassignmentsRequest),
+    UpdateFeatures(UpdateFeatures),
+    /// The broker with this id is forgotten.
+    UnregisterBroker(i32),
     /// The next block of producer ids, for this broker.
     AllocateProducerIds,
     /// Says in which directories replicas of this node lie: (topic, partition, directory).
@@ -88,6 +100,10 @@ pub enum Reply {
     /// One for each resource, in the order of the request.
     AlterConfigs(Vec<ConfigOutcome>),
     AlterReassignments(AlterPartitionReassignmentsResponse),
+    /// Done, or Kafka's code and text.
+    UpdateFeatures(Result<(), (ErrorCode, Str)>),
+    /// Done, or Kafka's code and text.
+    UnregisterBroker(Result<(), (ErrorCode, Str)>),
     /// First id of a block of [`PRODUCER_ID_BLOCK`]; `None` when all ids are used up.
     ProducerIds(Option<i64>),
     Done,
@@ -98,6 +114,8 @@ pub enum Reply {
 pub struct Decision {
     /// In order; empty if nothing changes.
     pub records: Vec<VersionedRecord>,
+    /// What the quorum has to know, behind the records; a batch of its own.
+    pub control: Vec<ControlEntry>,
     pub reply: Reply,
 }
 
@@ -153,19 +171,27 @@ impl Machine {
             Command::CreatePartitions(request) => create_partitions::decide(self, request, around),
             Command::AlterConfigs(request) => alter_configs::decide(self, request),
             Command::AlterReassignments(request) => reassignments::decide(self, request),
+            Command::UpdateFeatures(request) => update_features::decide(self, request, around),
+            Command::UnregisterBroker(id) => unregister_broker::decide(self, *id),
             Command::AllocateProducerIds => self.allocate_producer_ids(),
             Command::AssignDirectories(assignments) => self.assign_directories(assignments),
             Command::TakeDirectoriesOffline(directories) => self.directories_offline(directories),
             Command::Shutdown => self.shutdown(),
         };
-        let version = self.metadata_version();
-        let records = decided
-            .records
-            .into_iter()
-            .map(|record| version.versioned(record))
-            .collect();
+        let mut version = self.metadata_version();
+        let versioned = |record: MetadataRecord| {
+            if let MetadataRecord::FeatureLevel(it) = &record
+                && it.name == METADATA_VERSION
+            {
+                // What follows in the same batch is written as the new level has it.
+                version = MetadataVersion(it.feature_level);
+            }
+            version.versioned(record)
+        };
+        let records = decided.records.into_iter().map(versioned).collect();
         Decision {
             records,
+            control: decided.control,
             reply: decided.reply,
         }
     }
@@ -210,10 +236,7 @@ impl Machine {
             broker_epoch: self.broker_epoch().unwrap_or(-1),
             next_producer_id,
         };
-        Decided {
-            records: vec![record.into()],
-            reply: Reply::ProducerIds(Some(first)),
-        }
+        Decided::with(vec![record.into()], Reply::ProducerIds(Some(first)))
     }
 
     fn broker_epoch(&self) -> Option<i64> {
@@ -253,10 +276,7 @@ impl Machine {
             }
             records.push(change.into());
         }
-        Decided {
-            records,
-            reply: Reply::Done,
-        }
+        Decided::with(records, Reply::Done)
     }
 
     fn directories_offline(&self, failed: &[Uuid]) -> Decided {
@@ -282,10 +302,7 @@ impl Machine {
             };
             records.push(change.into());
         }
-        Decided {
-            records,
-            reply: Reply::Done,
-        }
+        Decided::with(records, Reply::Done)
     }
 
     /// As Apache's controller ends a controlled shutdown, without taking leadership away partition
@@ -317,6 +334,7 @@ impl Machine {
 /// A decision before its records have versions.
 pub(super) struct Decided {
     pub records: Vec<MetadataRecord>,
+    pub control: Vec<ControlEntry>,
     pub reply: Reply,
 }
 
@@ -324,6 +342,16 @@ impl Decided {
     pub fn reply(reply: Reply) -> Self {
         Self {
             records: Vec::new(),
+            control: Vec::new(),
+            reply,
+        }
+    }
+
+    /// Records, and a reply when they are durable.
+    pub fn with(records: Vec<MetadataRecord>, reply: Reply) -> Self {
+        Self {
+            records,
+            control: Vec::new(),
             reply,
         }
     }

@@ -19,8 +19,12 @@ mod snapshots;
 mod start;
 #[cfg(test)]
 mod tests;
+mod unregister_broker;
+mod update_features;
 
-pub use alter_configs::{AlterConfigs, ConfigChange, ConfigEdit, ConfigOutcome};
+pub use alter_configs::{
+    AlterConfigs, ConfigChange, ConfigEdit, ConfigOperation, ConfigOutcome, check_edits,
+};
 pub use load::LoadError;
 pub use log::{LogFuture, MetadataLog, MetadataLogError, StoredFile};
 pub use machine::{
@@ -32,3 +36,4 @@ pub use shell::{
 };
 pub use snapshots::SnapshotRules;
 pub use start::{NodeRegistration, StartError};
+pub use update_features::{FeatureUpdate, UpdateFeatures};

@@ -30,7 +30,8 @@ use super::load::{LoadError, Loaded, load};
 use super::log::{MetadataLog, MetadataLogError};
 use super::machine::{AutoTopic, Command, ControllerSettings, Machine, Reply, Surroundings};
 use super::snapshots::{Next, SnapshotRules, Snapshots};
-use super::start::{NodeRegistration, StartError, draft_start};
+use super::start::{StartError, draft_start};
+use super::update_features::UpdateFeatures;
 use crate::metadata::{Image, QUORUM_STATE_FILE, QuorumState, is_only_voter};
 
 /// Commands that may wait; more are refused.
@@ -49,9 +50,6 @@ type Publish = Rc<dyn Fn(Arc<Image>) -> PublishFuture>;
 /// What a controller starts with.
 pub struct ControllerOptions {
     pub settings: ControllerSettings,
-    pub node: NodeRegistration,
-    /// Id of the directory of the metadata log.
-    pub directory_id: Uuid,
     /// Content of `bootstrap.checkpoint` one level above the log, if there is one.
     pub old_bootstrap: Option<Bytes>,
     pub snapshots: SnapshotRules,
@@ -117,7 +115,6 @@ pub struct Controller {
     core: Core,
     log: Rc<dyn MetadataLog>,
     free_bytes: FreeBytes,
-    directory_id: Uuid,
     machine: RefCell<Machine>,
     image: RefCell<Arc<Image>>,
     queue: RefCell<VecDeque<Waiting>>,
@@ -144,7 +141,7 @@ impl Controller {
     ) -> Result<Rc<Self>, ControllerError> {
         let loaded = load(&*log, options.old_bootstrap).await?;
         let node_id = options.settings.node_id;
-        let kraft_version = check_voters(&loaded, node_id, options.directory_id)?;
+        let kraft_version = check_voters(&loaded, node_id, options.settings.directory_id)?;
         let epoch = next_epoch(&loaded);
         let state = QuorumState {
             leader_id: Some(node_id),
@@ -155,14 +152,15 @@ impl Controller {
         };
         log.write_file(QUORUM_STATE_FILE, Bytes::from(state.to_json()))
             .await?;
-        let machine = Machine::new(Arc::new(options.settings), epoch, loaded.replay);
+        let settings = Arc::new(options.settings);
+        let machine = Machine::new(settings.clone(), epoch, loaded.replay);
         let now_ms = core.wall_clock_ms();
         let mut draft = Draft::new(machine, log.end_offset(), now_ms);
         let mut random = || core.random_u64();
         draft_start(
             &mut draft,
             loaded.bootstrap.as_ref(),
-            &options.node,
+            &settings.node,
             &mut random,
         )?;
         let (batches, machine) = draft.finish();
@@ -174,10 +172,6 @@ impl Controller {
             core,
             log,
             free_bytes: options.free_bytes,
-            directory_id: match kraft_version {
-                0 => Uuid::ZERO,
-                _ => options.directory_id,
-            },
             machine: RefCell::new(machine),
             image: RefCell::new(image),
             queue: RefCell::default(),
@@ -305,13 +299,45 @@ impl Controller {
         }
     }
 
+    /// UpdateFeatures: done, or Kafka's code and text.
+    ///
+    /// # Errors
+    /// As [`Self::submit`].
+    pub async fn update_features(
+        self: &Rc<Self>,
+        request: UpdateFeatures,
+    ) -> Result<Result<(), (ErrorCode, Str)>, ControllerError> {
+        match self.submit(Command::UpdateFeatures(request)).await? {
+            Reply::UpdateFeatures(outcome) => Ok(outcome),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// UnregisterBroker: done, or Kafka's code and text.
+    ///
+    /// # Errors
+    /// As [`Self::submit`].
+    pub async fn unregister_broker(
+        self: &Rc<Self>,
+        id: i32,
+    ) -> Result<Result<(), (ErrorCode, Str)>, ControllerError> {
+        match self.submit(Command::UnregisterBroker(id)).await? {
+            Reply::UnregisterBroker(outcome) => Ok(outcome),
+            other => Err(unexpected(&other)),
+        }
+    }
+
     /// The quorum as it is now.
     #[must_use]
     pub fn quorum(&self) -> QuorumInfo {
+        let machine = self.machine.borrow();
         QuorumInfo {
-            epoch: self.quorum_epoch(),
+            epoch: machine.quorum_epoch(),
             end_offset: self.log.end_offset(),
-            directory_id: self.directory_id,
+            directory_id: match machine.replay().quorum().kraft_version {
+                0 => Uuid::ZERO,
+                _ => machine.settings.directory_id,
+            },
         }
     }
 
@@ -448,6 +474,7 @@ impl Controller {
         let decision = draft.machine().decide(command, &mut around);
         draft
             .add(decision.records)
+            .and_then(|()| draft.add_control(decision.control))
             .map_err(|error| ControllerError::Internal(error.to_string()))?;
         Ok(decision.reply)
     }

@@ -1,13 +1,16 @@
 //! AlterConfigs and IncrementalAlterConfigs, decided by the controller.
 
-use protocol::Str;
+use std::collections::BTreeMap;
+
 use protocol::messages::{
     AlterConfigsRequest, AlterConfigsResponse, AlterConfigsResponseAlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse,
     IncrementalAlterConfigsResponseAlterConfigsResourceResponse,
 };
+use protocol::{ErrorCode, Str};
 
 use super::api::{Call, Handler};
+use super::loggers;
 use crate::controller::{AlterConfigs as Alteration, ConfigChange, ConfigEdit, ConfigOutcome};
 use crate::metadata::configs::ResourceType;
 use crate::shard::ask_controller;
@@ -88,10 +91,66 @@ async fn alter(
     replace: bool,
     validate_only: bool,
 ) -> Vec<AlterConfigsResponseAlterConfigsResourceResponse> {
-    let resources: Vec<(ResourceType, Str)> = changes
-        .iter()
-        .map(|change| (change.kind, change.name.clone()))
-        .collect();
+    let resources: Vec<Resource> = changes.iter().map(resource).collect();
+    let mut named: BTreeMap<&Resource, usize> = BTreeMap::new();
+    for resource in &resources {
+        *named.entry(resource).or_default() += 1;
+    }
+    let mut of_loggers = BTreeMap::new();
+    let mut stored = Vec::new();
+    for change in changes {
+        let resource = resource(&change);
+        // What is named twice is refused as any other resource is.
+        let once = named.get(&resource) == Some(&1);
+        if change.kind == ResourceType::BROKER_LOGGER && once && !replace {
+            of_loggers.insert(resource, alter_loggers(call, &change, validate_only));
+        } else {
+            stored.push(change);
+        }
+    }
+    let mut of_stored = alter_stored(call, stored, replace, validate_only)
+        .await
+        .into_iter();
+    let outcomes = resources.into_iter().map(|resource| {
+        let outcome = of_loggers.remove(&resource).or_else(|| of_stored.next());
+        let (error, error_message) = outcome.unwrap_or((ErrorCode::UnknownServerError, None));
+        AlterConfigsResponseAlterConfigsResourceResponse {
+            error_code: error.code(),
+            error_message,
+            resource_type: resource.0.0,
+            resource_name: resource.1,
+        }
+    });
+    outcomes.collect()
+}
+
+/// Type and name.
+type Resource = (ResourceType, Str);
+
+fn resource(change: &ConfigChange) -> Resource {
+    (change.kind, change.name.clone())
+}
+
+/// Levels of this process, which the metadata does not know.
+fn alter_loggers(call: &Call, change: &ConfigChange, validate_only: bool) -> ConfigOutcome {
+    let (levels, node) = (&call.shard.log_levels, call.shard.config.node_id);
+    match loggers::alter(levels, node, change, validate_only) {
+        Ok(()) => (ErrorCode::None, None),
+        Err((error, message)) => (error, Some(message)),
+    }
+}
+
+/// What stands in the metadata, which the controller changes.
+async fn alter_stored(
+    call: &Call,
+    changes: Vec<ConfigChange>,
+    replace: bool,
+    validate_only: bool,
+) -> Vec<ConfigOutcome> {
+    let count = changes.len();
+    if count == 0 {
+        return Vec::new();
+    }
     let alteration = Alteration {
         changes,
         replace,
@@ -100,21 +159,9 @@ async fn alter(
     let asked = ask_controller(&call.shard, move |controller| async move {
         controller.alter_configs(alteration).await
     });
-    let outcomes = asked.await.unwrap_or_else(|error| {
+    asked.await.unwrap_or_else(|error| {
         tracing::warn!(api = ?call.header.api, %error, "the controller could not do a request");
         let code = error.code();
-        let outcome: ConfigOutcome = (code, Some(code.message().into()));
-        vec![outcome; resources.len()]
-    });
-    let paired = resources.into_iter().zip(outcomes);
-    paired
-        .map(|((kind, resource_name), (error, error_message))| {
-            AlterConfigsResponseAlterConfigsResourceResponse {
-                error_code: error.code(),
-                error_message,
-                resource_type: kind.0,
-                resource_name,
-            }
-        })
-        .collect()
+        vec![(code, Some(code.message().into())); count]
+    })
 }

@@ -251,6 +251,11 @@ apis! {
     ListPartitionReassignments => reassignments::ListPartitionReassignments,
     ElectLeaders => elect_leaders::ElectLeaders,
     DescribeQuorum => describe_quorum::DescribeQuorum,
+    UpdateFeatures => update_features::UpdateFeatures,
+    UnregisterBroker => unregister_broker::UnregisterBroker,
+    DescribeClientQuotas => describe_client_quotas::DescribeClientQuotas,
+    DescribeUserScramCredentials =>
+        describe_user_scram_credentials::DescribeUserScramCredentials,
     DeleteRecords => delete_records::DeleteRecords,
     DescribeTopicPartitions => describe_topic_partitions::DescribeTopicPartitions,
     DescribeLogDirs => describe_log_dirs::DescribeLogDirs,

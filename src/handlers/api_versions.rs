@@ -4,10 +4,10 @@ use protocol::messages::{
     ApiVersionsRequest, ApiVersionsResponse, ApiVersionsResponseApiVersion,
     ApiVersionsResponseFinalizedFeatureKey, ApiVersionsResponseSupportedFeatureKey,
 };
-use protocol::{ApiKey, ErrorCode, ListenerKind};
+use protocol::{ApiKey, ErrorCode, ListenerKind, Str};
 
 use super::api::{Call, Handler, SUPPORTED, encode_as};
-use crate::features::SUPPORTED_FEATURES;
+use crate::features::{KRAFT_VERSION, SUPPORTED_FEATURES};
 use crate::outgoing::Answer;
 
 /// The handler.
@@ -106,9 +106,13 @@ fn answer(call: &Call) -> ApiVersionsResponse {
             max_version: feature.max,
         })
         .collect();
-    let finalized_features = image
-        .features
-        .iter()
+    // Its level is a matter of the quorum, which no feature record says.
+    let kraft_version = Str::from_static(KRAFT_VERSION);
+    let levels = image.features.iter().map(|(name, level)| (name, level));
+    let finalized_features = levels
+        .filter(|(name, _)| **name != kraft_version)
+        .chain([(&kraft_version, image.kraft_version)])
+        .filter(|(_, level)| *level > 0)
         .map(|(name, level)| ApiVersionsResponseFinalizedFeatureKey {
             name: name.clone(),
             max_version_level: level,

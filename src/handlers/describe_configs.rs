@@ -8,6 +8,7 @@ use protocol::messages::{
 use protocol::{ErrorCode, Str};
 
 use super::api::{Call, Handler};
+use super::loggers;
 use crate::config::Overrides;
 use crate::config::describe::{
     DescribedConfig, describe_broker, describe_cluster_defaults, describe_topic,
@@ -88,7 +89,7 @@ fn describe(
     match kind {
         ResourceType::TOPIC => topic(call, name),
         ResourceType::BROKER => broker(call, name),
-        ResourceType::BROKER_LOGGER => loggers(call, name),
+        ResourceType::BROKER_LOGGER => broker_loggers(call, name),
         ResourceType::CLIENT_METRICS if name.is_empty() => Err(invalid(
             "Client metrics subscription name must not be empty".to_owned(),
         )),
@@ -149,14 +150,13 @@ fn broker(call: &Call, name: &str) -> Result<Vec<DescribedConfig>, Refusal> {
     }
 }
 
-/// The levels of what a broker logs cannot be changed one by one here, so there is nothing to describe.
-fn loggers(call: &Call, name: &str) -> Result<Vec<DescribedConfig>, Refusal> {
+fn broker_loggers(call: &Call, name: &str) -> Result<Vec<DescribedConfig>, Refusal> {
     if name.is_empty() {
         return Err(invalid("Broker id must not be empty".to_owned()));
     }
     let here = call.shard.config.node_id;
     match broker_id(name)? {
-        id if id == here => Ok(Vec::new()),
+        id if id == here => Ok(loggers::describe(&call.shard.log_levels)),
         _ => Err(invalid(format!(
             "Unexpected broker id, expected {here} but received {name}"
         ))),

@@ -104,6 +104,8 @@ impl Default for ProducerIds {
 pub struct Image {
     pub provenance: Provenance,
     pub features: Features,
+    /// Level of `kraft.version`, which control records say: 1 where the voters stand in the log (KIP-853).
+    pub kraft_version: i16,
     pub configs: Configs,
     pub producer_ids: ProducerIds,
     /// Quotas, ACLs, SCRAM credentials and delegation tokens: kept for snapshots, not acted on.

@@ -114,7 +114,13 @@ impl Replay {
     fn control(&mut self, control: &ControlEntry) {
         match control {
             ControlEntry::LeaderChange(it) => self.quorum.leader_id = Some(it.leader_id),
-            ControlEntry::KRaftVersion(it) => self.quorum.kraft_version = it.kraft_version,
+            ControlEntry::KRaftVersion(it) => {
+                self.quorum.kraft_version = it.kraft_version;
+                self.latest.kraft_version = it.kraft_version;
+                if let Some(transaction) = &mut self.transaction {
+                    transaction.before.kraft_version = it.kraft_version;
+                }
+            }
             ControlEntry::Voters(it) => self.quorum.voters = Some(it.clone()),
             ControlEntry::SnapshotHeader(_)
             | ControlEntry::SnapshotFooter(_)

@@ -148,12 +148,12 @@ async fn start_controller(
             default_replication: config.topics.replication_factor,
             delete_topics: config.topics.delete,
             settings: config.settings.clone(),
+            node: registration(config, log_dirs),
+            directory_id: directories
+                .iter()
+                .find(|directory| directory.path == *metadata_dir)
+                .map_or(Uuid::ZERO, |directory| directory.id),
         },
-        node: registration(config, log_dirs),
-        directory_id: directories
-            .iter()
-            .find(|directory| directory.path == *metadata_dir)
-            .map_or(Uuid::ZERO, |directory| directory.id),
         old_bootstrap: dir::read_file(&shard.core, &bootstrap, BOOTSTRAP_BYTES_MAX)
             .await
             .ok(),

@@ -26,6 +26,7 @@ use storage::StorageError;
 use crate::config::directories::Directories;
 use crate::config::{BrokerConfig, IoBackend};
 use crate::controller::ControllerError;
+use crate::telemetry::levels::LogLevels;
 use memory::memory_limit;
 
 pub use hosting::topic_config;
@@ -87,7 +88,11 @@ fn reason(error: &io::Error) -> String {
 ///
 /// # Errors
 /// Why it could not start; nothing has been lost then.
-pub fn serve(mut config: BrokerConfig, directories: Directories) -> Result<(), ServeError> {
+pub fn serve(
+    mut config: BrokerConfig,
+    directories: Directories,
+    log_levels: LogLevels,
+) -> Result<(), ServeError> {
     let started = process_start();
     let listeners = listeners::bind(&mut config, listeners::bind_patiently)?;
     let cores = config
@@ -106,6 +111,7 @@ pub fn serve(mut config: BrokerConfig, directories: Directories) -> Result<(), S
         budgets,
         backend: runtime.backend(),
         fallback_reason: runtime.fallback_reason().map(Arc::from),
+        log_levels,
         took_so_far: started.elapsed(),
     };
     let (failure, failed) = std::sync::mpsc::channel();

@@ -18,6 +18,7 @@ use crate::config::BrokerConfig;
 use crate::config::directories::Directories;
 use crate::metadata::{Image, Placement};
 use crate::shard::{ClusterView, Limits, Shard, ShardParts};
+use crate::telemetry::levels::LogLevels;
 
 /// What one idempotent producer takes in one partition.
 const PRODUCER_BYTES: usize = 320;
@@ -35,6 +36,8 @@ pub struct Node {
     pub backend: BackendKind,
     /// Why it is not the best one.
     pub fallback_reason: Option<Arc<str>>,
+    /// How much is logged.
+    pub log_levels: LogLevels,
     /// How long the start has taken before the cores run.
     pub took_so_far: Duration,
 }
@@ -94,6 +97,7 @@ fn start_core(core: &Core, endpoint: Endpoint<Shard>, node: &Node) -> Rc<Shard> 
             decode_bytes: bytes(node.budgets.requests) / 4,
         },
         budgets: (node.budgets.requests, node.budgets.responses),
+        log_levels: node.log_levels.clone(),
         view: Arc::new(ClusterView {
             image: Arc::new(Image::default()),
             config: node.config.clone(),

@@ -26,6 +26,7 @@ use crate::controller::Controller;
 use crate::coordinator::runtime::{GroupCoordinators, PartitionOptions};
 use crate::metadata::Image;
 use crate::replication::{FetchSessionCache, Replicas};
+use crate::telemetry::levels::LogLevels;
 
 pub use connections::{Caller, Connections, Door, Place};
 pub use controlling::{ask_controller, auto_create, next_producer_id};
@@ -75,6 +76,8 @@ pub struct Shard {
     pub limits: Limits,
     /// Byte budgets.
     pub memory: Memory,
+    /// How much this process logs.
+    pub log_levels: LogLevels,
     /// Logs of this core.
     pub storage: Storage,
     /// Partitions of this core.
@@ -114,6 +117,8 @@ pub struct ShardParts {
     pub limits: Limits,
     /// Bytes for requests, and for records in answers.
     pub budgets: (u64, u64),
+    /// How much is logged.
+    pub log_levels: LogLevels,
     /// What the cluster looks like at first.
     pub view: Arc<ClusterView>,
 }
@@ -134,6 +139,7 @@ impl Shard {
             config: parts.config,
             cluster_id: parts.cluster_id,
             limits: parts.limits,
+            log_levels: parts.log_levels,
             memory: Memory {
                 requests: ByteBudget::new(parts.budgets.0),
                 responses: ByteBudget::new(parts.budgets.1),

@@ -1,11 +1,13 @@
 //! Log lines for people, on standard error.
 //!
 //! `RINGMAIN_LOG` says how much: a level (`error`, `warn`, `info`, `debug`, `trace`, `off`), or levels by module as in
-//! `info,broker::network=debug`. Without it, `info`.
+//! `info,broker::network=debug`. Without it, `info`. Administrators change it while the broker runs, see `levels.rs`.
 
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
+
+use super::levels::{Levels, LogLevels};
 
 /// The environment variable that says how much is logged.
 pub const VARIABLE: &str = "RINGMAIN_LOG";
@@ -22,24 +24,25 @@ pub enum LogError {
     Twice(#[from] TryInitError),
 }
 
-/// Sets up logging for the process, once.
+/// Sets up logging for the process, once. What it returns changes the levels.
 ///
 /// # Errors
 /// The variable makes no sense, or logging was set up before.
-pub fn set_up() -> Result<(), LogError> {
+pub fn set_up() -> Result<LogLevels, LogError> {
     let text = std::env::var(VARIABLE).unwrap_or_default();
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(false)
         .with_target(false);
+    let (levels, layer) = LogLevels::with_layer(levels(&text)?);
     tracing_subscriber::registry()
-        .with(levels(&text)?)
+        .with(layer)
         .with(lines)
         .try_init()?;
-    Ok(())
+    Ok(levels)
 }
 
-fn levels(text: &str) -> Result<Targets, LogError> {
+fn levels(text: &str) -> Result<Levels, LogError> {
     let text = if text.trim().is_empty() {
         "info"
     } else {
@@ -53,31 +56,30 @@ fn levels(text: &str) -> Result<Targets, LogError> {
     if !text.split(',').all(is_level) {
         return Err(wrong());
     }
-    text.parse().map_err(|_| wrong())
+    let targets: Targets = text.parse().map_err(|_| wrong())?;
+    Ok(Levels {
+        root: targets.default_level().unwrap_or(LevelFilter::OFF).into(),
+        own: targets
+            .iter()
+            .map(|(module, filter)| (module.to_owned(), filter.into()))
+            .collect(),
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::levels::LogLevel;
     use super::*;
-    use tracing::Level;
 
     #[test]
     fn levels_are_read_by_module() {
-        let would_log =
-            |text: &str, target: &str, level| levels(text).unwrap().would_enable(target, &level);
-        assert!(would_log("", "broker::cli", Level::INFO));
-        assert!(!would_log("", "broker::cli", Level::DEBUG));
-        assert!(would_log(
-            "warn,broker::network=debug",
-            "broker::network::listener",
-            Level::DEBUG
-        ));
-        assert!(!would_log(
-            "warn,broker::network=debug",
-            "broker::cli",
-            Level::INFO
-        ));
-        assert!(!would_log("off", "broker", Level::ERROR));
+        let level = |text: &str, module: &str| levels(text).unwrap().effective(module);
+        assert_eq!(level("", "broker::cli"), LogLevel::Info);
+        let some = "warn,broker::network=debug";
+        assert_eq!(level(some, "broker::network::listener"), LogLevel::Debug);
+        assert_eq!(level(some, "broker::cli"), LogLevel::Warn);
+        assert_eq!(level("off", "broker"), LogLevel::Off);
+        assert_eq!(level("broker::network=debug", "broker::cli"), LogLevel::Off);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What the broker tells about itself.
 
+pub mod levels;
 pub mod log;
 mod rarely;
 

@@ -71,6 +71,7 @@ impl Broker {
             budgets: self.budgets,
             backend: BackendKind::Sim,
             fallback_reason: None,
+            log_levels: broker::telemetry::levels::LogLevels::unheeded(),
             took_so_far: Duration::ZERO,
         };
         let (failure, failed) = channel();

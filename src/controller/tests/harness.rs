@@ -12,7 +12,7 @@ use protocol::stored::MetadataRecord;
 
 use super::super::draft::Draft;
 use super::super::log::{LogFuture, MetadataLog, MetadataLogError, StoredFile};
-use super::super::machine::{Command, ControllerSettings, Machine, Reply, Surroundings};
+use super::super::machine::{Command, ControllerSettings, Decision, Machine, Reply, Surroundings};
 use super::super::start::{NodeRegistration, StartError, draft_start};
 use crate::config::BrokerConfig;
 use crate::metadata::snapshot_file::{Checkpoint, SnapshotId, replay_snapshot, write_snapshot};
@@ -32,15 +32,21 @@ pub fn settings(overrides: &[(&str, &str)]) -> ControllerSettings {
         default_replication: config.topics.replication_factor,
         delete_topics: config.topics.delete,
         settings: config.settings,
+        node: node(),
+        directory_id: DIRECTORIES[0],
     }
 }
 
 pub fn node() -> NodeRegistration {
-    let features = vec![SupportedFeature {
-        name: "metadata.version".into(),
-        min: 7,
-        max: 33,
-    }];
+    let feature = |name: &str, min, max| SupportedFeature {
+        name: name.into(),
+        min,
+        max,
+    };
+    let features = vec![
+        feature("kraft.version", 0, 1),
+        feature("metadata.version", 7, 33),
+    ];
     NodeRegistration {
         broker: BrokerRegistration {
             id: NODE,
@@ -90,16 +96,21 @@ impl World {
     }
 
     pub fn with(settings: ControllerSettings) -> Self {
+        let mut world = Self::not_started(settings);
+        world.start(None).unwrap();
+        world
+    }
+
+    /// A node before its first start.
+    pub fn not_started(settings: ControllerSettings) -> Self {
         let machine = Machine::new(Arc::new(settings), 1, Replay::default());
-        let mut world = Self {
+        Self {
             machine,
             log: BytesMut::new(),
             end_offset: 0,
             seed: 7,
             snapshot: None,
-        };
-        world.start(None).unwrap();
-        world
+        }
     }
 
     /// A start on what is in the log.
@@ -166,6 +177,11 @@ impl World {
     }
 
     pub fn run(&mut self, command: Command) -> Reply {
+        self.decide(&command).reply
+    }
+
+    /// Runs a command; what was decided is in the log then.
+    pub fn decide(&mut self, command: &Command) -> Decision {
         let mut draft = Draft::new(self.machine.clone(), self.end_offset, 1000);
         let seed = &mut self.seed;
         let mut random = || bits(seed);
@@ -174,10 +190,11 @@ impl World {
             random: &mut random,
             free_bytes: &free_bytes,
         };
-        let decision = self.machine.decide(&command, &mut around);
-        draft.add(decision.records).unwrap();
+        let decision = self.machine.decide(command, &mut around);
+        draft.add(decision.records.clone()).unwrap();
+        draft.add_control(decision.control.clone()).unwrap();
         self.take(draft);
-        decision.reply
+        decision
     }
 
     pub fn image(&self) -> &Image {

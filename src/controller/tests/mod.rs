@@ -1,4 +1,5 @@
 mod configs;
+mod features;
 mod harness;
 mod properties;
 mod shell;

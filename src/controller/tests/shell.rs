@@ -9,7 +9,7 @@ use protocol::messages::{CreateTopicsRequest, DeleteTopicsRequest};
 use protocol::{ErrorCode, Str, Uuid};
 use shards::{BackendChoice, Core, CoreMain, Runtime, RuntimeOptions, TaskClass};
 
-use super::harness::{DIRECTORIES, MemoryLog, node, replayed, settings};
+use super::harness::{MemoryLog, replayed, settings};
 use super::topics::topic;
 use crate::controller::{
     AutoTopic, Command, Controller, ControllerError, ControllerOptions, LoadError, SnapshotRules,
@@ -39,8 +39,6 @@ fn rules() -> SnapshotRules {
 fn options(snapshots: SnapshotRules) -> ControllerOptions {
     ControllerOptions {
         settings: settings(&[]),
-        node: node(),
-        directory_id: DIRECTORIES[0],
         old_bootstrap: None,
         snapshots,
         free_bytes: Rc::new(|_: Uuid| 0),
@@ -381,12 +379,13 @@ async fn with_snapshot(core: &Core, log: &Rc<MemoryLog>) -> String {
         names.max().cloned()
     };
     for number in 0..4 {
-        let before = newest();
         controller
             .create_topics(creation(&format!("t{number}")))
             .await
             .unwrap();
-        while newest() == before {
+        // That of the start may still be on its way, and be told from this one by its offset alone.
+        let end = format!("{:020}-", controller.image().provenance.offset + 1);
+        while !newest().is_some_and(|name| name.starts_with(&end)) {
             core.sleep(Duration::from_millis(1)).await;
         }
     }

@@ -1,5 +1,6 @@
 //! A sound request of each API, or several, for the cases to break.
 pub mod cluster;
+pub mod features;
 pub mod groups;
 pub mod records;
 pub mod topics;
@@ -12,6 +13,7 @@ use crate::value::Value;
 pub fn all() -> Vec<Base> {
     [
         cluster::bases(),
+        features::bases(),
         topics::reading(),
         records::bases(),
         groups::bases(),

@@ -1,0 +1,59 @@
+//! Lists the modules that log, by the names that `tracing` gives them: the loggers that an administrator can set.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+fn main() {
+    println!("cargo:rerun-if-changed=src");
+    let mut loggers = BTreeSet::new();
+    visit(Path::new("src"), "broker", &mut loggers);
+    let list: Vec<String> = loggers
+        .iter()
+        .map(|name| format!("    {name:?},\n"))
+        .collect();
+    let out = std::env::var("OUT_DIR").expect("cargo names a folder");
+    let file = Path::new(&out).join("loggers.rs");
+    fs::write(file, format!("&[\n{}]\n", list.concat())).expect("the folder can be written");
+}
+
+/// Adds the modules of a folder that log, and the modules around them.
+fn visit(folder: &Path, module: &str, loggers: &mut BTreeSet<String>) {
+    let entries = fs::read_dir(folder).expect("a folder of the source");
+    for entry in entries {
+        let path = entry.expect("an entry of the source").path();
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        if path.is_dir() {
+            visit(&path, &format!("{module}::{stem}"), loggers);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(&path).expect("a file of the source");
+            if logs(&text) {
+                let own = match &*stem {
+                    "mod" | "lib" => module.to_owned(),
+                    _ => format!("{module}::{stem}"),
+                };
+                add(&own, loggers);
+            }
+        }
+    }
+}
+
+/// A macro of `tracing`, whether it is named in full or brought in.
+fn logs(text: &str) -> bool {
+    let level = |name: &str| text.contains(&format!("tracing::{name}!"));
+    ["error", "warn", "info", "debug", "trace"]
+        .iter()
+        .any(|name| level(name))
+        || text.contains("use tracing::")
+}
+
+fn add(module: &str, loggers: &mut BTreeSet<String>) {
+    let mut name = module;
+    loop {
+        loggers.insert(name.to_owned());
+        match name.rsplit_once("::") {
+            Some((around, _)) => name = around,
+            None => return,
+        }
+    }
+}
