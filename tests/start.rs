@@ -469,3 +469,86 @@ fn after_a_crash_there_is_no_mark_of_a_clean_stop() {
     assert!(broker.stop().success());
     assert!(broker.data().join(".kafka_cleanshutdown").is_file());
 }
+
+/// The variables of a compose file for Apache's image, and nothing else.
+#[test]
+fn variables_as_for_apaches_image_are_a_whole_configuration() {
+    const CLUSTER: &str = "4L6g3nShT-eMCtK--X86sw";
+    let directory = fresh_directory("start-environment");
+    let (client, controller) = (port::free(), port::free());
+    let log = File::create(directory.join("node.log")).expect("a log");
+    let mut command = Command::new(binary());
+    command
+        .arg("serve")
+        .current_dir(&directory)
+        .stderr(log)
+        .envs([
+            ("CLUSTER_ID", CLUSTER),
+            ("KAFKA_NODE_ID", "5"),
+            ("KAFKA_PROCESS_ROLES", "broker,controller"),
+            ("KAFKA_CONTROLLER_LISTENER_NAMES", "CONTROLLER"),
+            ("KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR", "1"),
+            ("KAFKA_LOG_DIRS", "./kraft-combined-logs"),
+            ("KAFKA_HEAP_OPTS", "-Xmx1g"),
+            ("KAFKA_SERVICE_HOST", "10.0.0.1"),
+        ])
+        .env(
+            "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP",
+            "CONTROLLER:PLAINTEXT,PLAINTEXT_HOST:PLAINTEXT",
+        )
+        .env("KAFKA_INTER_BROKER_LISTENER_NAME", "PLAINTEXT_HOST")
+        .env(
+            "KAFKA_LISTENERS",
+            format!("PLAINTEXT_HOST://127.0.0.1:{client},CONTROLLER://127.0.0.1:{controller}"),
+        )
+        .env(
+            "KAFKA_ADVERTISED_LISTENERS",
+            format!("PLAINTEXT_HOST://broker.example.org:{client}"),
+        )
+        .env(
+            "KAFKA_CONTROLLER_QUORUM_VOTERS",
+            format!("5@127.0.0.1:{controller}"),
+        );
+    let mut node = Node {
+        process: Process::spawn(&mut command),
+        directory,
+        port: client,
+    };
+    node.wait_ready();
+    let request = MetadataRequest::default().with_topics(Some(Vec::new()));
+    let answer = client::Connection::open(client).call(9, &request);
+    assert_eq!(answer.cluster_id.as_deref(), Some(CLUSTER));
+    assert_eq!(answer.brokers.len(), 1);
+    assert_eq!(answer.brokers[0].node_id.0, 5);
+    assert_eq!(&*answer.brokers[0].host, "broker.example.org");
+    assert!(
+        node.directory
+            .join("kraft-combined-logs/meta.properties")
+            .exists()
+    );
+    let log = node.log();
+    assert!(
+        log.contains("KAFKA_SERVICE_HOST is ignored: there is no setting service.host"),
+        "{log}"
+    );
+    assert!(!log.contains("KAFKA_HEAP_OPTS"), "{log}");
+    node.stop(Signal::TERM);
+}
+
+#[test]
+fn a_variable_that_cannot_be_is_named_in_one_line() {
+    let directory = fresh_directory("start-wrong-variable");
+    let output = Command::new(binary())
+        .arg("serve")
+        .current_dir(&directory)
+        .env("KAFKA_NUM_PARTITIONS", "many")
+        .output()
+        .expect("the binary starts");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(
+        text.trim_end(),
+        "ringmain: KAFKA_NUM_PARTITIONS: Invalid value many for configuration num.partitions: Not a number of type \
+         INT (allowed: int, at least 1, default 1)"
+    );
+    assert_eq!(output.status.code(), Some(1));
+}

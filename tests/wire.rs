@@ -22,6 +22,8 @@ mod amplified;
 mod claims;
 #[path = "wire/cluster.rs"]
 mod cluster;
+#[path = "wire/controllers.rs"]
+mod controllers;
 #[path = "wire/creating.rs"]
 mod creating;
 #[path = "wire/crowds.rs"]

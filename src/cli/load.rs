@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::environment::{Environment, variable_of};
 use super::{Failure, Overrides};
 use crate::config::{
     BrokerConfig, ConfigError, Settings, properties, single_node, what_is_allowed,
@@ -13,18 +14,39 @@ pub(super) fn broker_config(
     file: Option<&Path>,
     overrides: &Overrides,
 ) -> Result<BrokerConfig, Failure> {
+    config_with(file, &Environment::default(), overrides)
+}
+
+/// As [`broker_config`], with settings from the environment between the file and the overrides. Where they are a whole
+/// configuration, and there is no file, they replace the built-in one.
+pub(super) fn config_with(
+    file: Option<&Path>,
+    environment: &Environment,
+    overrides: &Overrides,
+) -> Result<BrokerConfig, Failure> {
     let overrides = parse_overrides(&overrides.overrides)?;
+    let mut given = environment.settings.clone();
+    given.extend(overrides.clone());
     let written = match file {
-        None => single_node(&overrides),
+        None if environment.is_whole() => given,
+        None => single_node(&given),
         Some(path) => {
             let mut written = read(path)?;
-            written.extend(overrides);
+            written.extend(given);
             written
         }
     };
+    let variable = |error: &ConfigError| {
+        let key = error.key()?;
+        let from_there = environment.settings.contains_key(key) && !overrides.contains_key(key);
+        from_there.then(|| variable_of(key))
+    };
     Settings::new(written)
         .and_then(BrokerConfig::new)
-        .map_err(|error| explained(file, &error))
+        .map_err(|error| match variable(&error) {
+            Some(variable) => explained(Some(Path::new(&variable)), &error),
+            None => explained(file, &error),
+        })
 }
 
 fn read(path: &Path) -> Result<BTreeMap<String, String>, Failure> {
@@ -104,6 +126,55 @@ mod tests {
             "FILE: Invalid value 0 for configuration num.partitions: Value must be at least 1 \
              (allowed: int, at least 1, default 1)"
         );
+    }
+
+    #[test]
+    fn the_environment_is_stronger_than_the_file_and_weaker_than_an_override() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("server.properties");
+        let shipped = include_str!("../config/fixtures/combined.properties");
+        std::fs::write(&path, format!("{shipped}num.partitions=2\n")).unwrap();
+        let environment = |value: &str| Environment {
+            settings: BTreeMap::from([("num.partitions".to_owned(), value.to_owned())]),
+            ..Environment::default()
+        };
+        let partitions = |value: &str, texts: &[&str]| {
+            config_with(Some(&path), &environment(value), &overrides(texts))
+                .map(|config| config.topics.partitions)
+                .map_err(|failure| failure.to_string())
+        };
+        assert_eq!(partitions("3", &[]), Ok(3));
+        assert_eq!(partitions("3", &["num.partitions=4"]), Ok(4));
+        assert_eq!(
+            partitions("many", &[]).unwrap_err(),
+            "KAFKA_NUM_PARTITIONS: Invalid value many for configuration num.partitions: Not a \
+             number of type INT (allowed: int, at least 1, default 1)"
+        );
+    }
+
+    #[test]
+    fn an_environment_with_roles_replaces_the_built_in_settings() {
+        let settings = [
+            ("process.roles", "broker,controller"),
+            ("node.id", "7"),
+            ("listeners", "PLAINTEXT://:9092,CONTROLLER://:9093"),
+            ("advertised.listeners", "PLAINTEXT://localhost:9092"),
+            ("controller.listener.names", "CONTROLLER"),
+            ("controller.quorum.voters", "7@localhost:9093"),
+        ];
+        let environment = Environment {
+            settings: settings
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .into(),
+            ..Environment::default()
+        };
+        let config = config_with(None, &environment, &overrides(&[])).unwrap();
+        assert_eq!(config.node_id, 7);
+        assert_eq!(
+            config.offsets.topic_replication_factor, 3,
+            "Kafka's default"
+        );
+        assert_eq!(config.quorum.static_voters.len(), 1);
     }
 
     #[test]

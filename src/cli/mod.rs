@@ -2,6 +2,7 @@
 //! do, so files are read and written plainly.
 
 mod config;
+mod environment;
 mod load;
 mod serve;
 mod storage;

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use super::environment::Environment;
 use super::storage::{FormatPlan, format_directories, write_meta_properties};
 use super::{Failure, Overrides, load, random_id, wall_clock_ms};
 use crate::config::BrokerConfig;
@@ -20,12 +21,13 @@ pub(super) struct ServeArgs {
 
 pub(super) fn run(arguments: &ServeArgs) -> Result<(), Failure> {
     let file = arguments.file.as_deref();
-    let config = load::broker_config(file, &arguments.overrides)?;
+    let environment = Environment::read(std::env::vars_os())?;
+    let config = load::config_with(file, &environment, &arguments.overrides)?;
     let levels = telemetry::log::set_up().map_err(|error| Failure::new(error.to_string()))?;
-    for warning in warnings(file, &config) {
+    for warning in environment.warnings.iter().chain(&warnings(file, &config)) {
         tracing::warn!("{warning}");
     }
-    let directories = prepare(file, &config)?;
+    let directories = prepare(file, &config, &environment)?;
     for (path, why) in &directories.failed {
         tracing::error!("running without {}: {why}", path.display());
     }
@@ -44,25 +46,31 @@ fn warnings(file: Option<&Path>, config: &BrokerConfig) -> Vec<String> {
     lines
 }
 
-/// The directories of the node, after all checks. Without a file they are formatted where needed.
-fn prepare(file: Option<&Path>, config: &BrokerConfig) -> Result<Directories, Failure> {
+/// The directories of the node, after all checks. Without a file, or where the environment names a cluster, they are
+/// formatted where needed.
+fn prepare(
+    file: Option<&Path>,
+    config: &BrokerConfig,
+    environment: &Environment,
+) -> Result<Directories, Failure> {
     let metadata = &config.storage.metadata_log_dir;
     let look = || {
         let all = config.storage.log_dirs.iter().chain([metadata]);
         directories::verify(config.node_id, metadata, &directories::look(all))
     };
-    match (look(), file) {
-        (Ok(directories), _) => name_directories(config.node_id, directories),
-        (Err(DirectoryProblem::Unformatted { cluster_id, .. }), None) => {
-            let cluster_id = match cluster_id {
+    let formats = file.is_none() || environment.cluster_id.is_some();
+    match look() {
+        Ok(directories) => name_directories(config.node_id, directories),
+        Err(DirectoryProblem::Unformatted { cluster_id, .. }) if formats => {
+            let cluster_id = match cluster_id.or_else(|| environment.cluster_id.clone()) {
                 Some(id) => id,
                 None => random_id()?.to_string(),
             };
-            let plan = FormatPlan::standalone(config, cluster_id, random_id()?, wall_clock_ms())?;
+            let plan = FormatPlan::of_one_node(config, cluster_id, random_id()?, wall_clock_ms())?;
             format_directories(config, &plan)?;
             look().map_err(|problem| Failure::new(problem.to_string()))
         }
-        (Err(problem), file) => Err(Failure::new(with_remedy(file, config, &problem))),
+        Err(problem) => Err(Failure::new(with_remedy(file, config, &problem))),
     }
 }
 
@@ -116,22 +124,51 @@ mod tests {
     #[test]
     fn without_a_file_directories_are_formatted_and_found_again() {
         let root = tempfile::tempdir().unwrap();
-        let first = prepare(None, &config(root.path(), &[])).unwrap();
+        let first = prepare(None, &config(root.path(), &[]), &Environment::default()).unwrap();
         assert_eq!(first.usable.len(), 1);
-        assert_eq!(prepare(None, &config(root.path(), &[])).unwrap(), first);
+        assert_eq!(
+            prepare(None, &config(root.path(), &[]), &Environment::default()).unwrap(),
+            first
+        );
         let both = format!("{0}/data,{0}/more", root.path().display());
-        let grown = prepare(None, &config(root.path(), &[("log.dirs", &both)])).unwrap();
+        let grown = prepare(
+            None,
+            &config(root.path(), &[("log.dirs", &both)]),
+            &Environment::default(),
+        )
+        .unwrap();
         assert_eq!(
             (grown.usable.len(), grown.cluster_id),
             (2, first.cluster_id)
         );
-        let other = prepare(None, &config(root.path(), &[("node.id", "2")])).unwrap_err();
+        let other = prepare(
+            None,
+            &config(root.path(), &[("node.id", "2")]),
+            &Environment::default(),
+        )
+        .unwrap_err();
         assert!(
             other
                 .to_string()
                 .contains("belongs to node 1, but node.id is 2"),
             "{other}"
         );
+    }
+
+    #[test]
+    fn the_environment_names_the_cluster_of_new_directories() {
+        let root = tempfile::tempdir().unwrap();
+        let file = Path::new("/etc/node.properties");
+        let named = |id: &str| Environment {
+            cluster_id: Some(id.to_owned()),
+            ..Environment::default()
+        };
+        let voters = [("controller.quorum.voters", "1@localhost:9093")];
+        let config = config(root.path(), &voters);
+        let first = prepare(Some(file), &config, &named("5L6g3nShT-eMCtK--X86sw")).unwrap();
+        assert_eq!(first.cluster_id, "5L6g3nShT-eMCtK--X86sw");
+        let again = prepare(Some(file), &config, &named("another")).unwrap();
+        assert_eq!(again, first, "what is formatted stays what it is");
     }
 
     #[test]
@@ -156,9 +193,12 @@ mod tests {
             "version=1\ncluster.id=c\nnode.id=1\n",
         )
         .unwrap();
-        let first = prepare(None, &config(root.path(), &[])).unwrap();
+        let first = prepare(None, &config(root.path(), &[]), &Environment::default()).unwrap();
         assert!(first.usable[&data].is_some());
-        assert_eq!(prepare(None, &config(root.path(), &[])).unwrap(), first);
+        assert_eq!(
+            prepare(None, &config(root.path(), &[]), &Environment::default()).unwrap(),
+            first
+        );
     }
 
     #[test]
@@ -166,7 +206,9 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let file = Path::new("/etc/node.properties");
         let shown = |config: &BrokerConfig| {
-            let failure = prepare(Some(file), config).unwrap_err().to_string();
+            let failure = prepare(Some(file), config, &Environment::default())
+                .unwrap_err()
+                .to_string();
             failure.replace(&root.path().display().to_string(), "@")
         };
         let format = "run: ringmain storage format --config /etc/node.properties --cluster-id";
@@ -182,7 +224,9 @@ mod tests {
             format!("@/data is not formatted; {format} {new}")
         );
         assert!(!root.path().join("data").exists());
-        let known = prepare(None, &config(root.path(), &[])).unwrap().cluster_id;
+        let known = prepare(None, &config(root.path(), &[]), &Environment::default())
+            .unwrap()
+            .cluster_id;
         let both = format!("{0}/data,{0}/more", root.path().display());
         assert_eq!(
             shown(&config(root.path(), &[("log.dirs", &both)])),

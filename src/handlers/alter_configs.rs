@@ -7,9 +7,10 @@ use protocol::messages::{
     IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse,
     IncrementalAlterConfigsResponseAlterConfigsResourceResponse,
 };
-use protocol::{ErrorCode, Str};
+use protocol::{ErrorCode, ListenerKind, Str};
 
 use super::api::{Call, Handler};
+use super::describe_configs::KNOWN;
 use super::loggers;
 use crate::controller::{AlterConfigs as Alteration, ConfigChange, ConfigEdit, ConfigOutcome};
 use crate::metadata::configs::ResourceType;
@@ -96,14 +97,16 @@ async fn alter(
     for resource in &resources {
         *named.entry(resource).or_default() += 1;
     }
-    let mut of_loggers = BTreeMap::new();
+    let mut decided_here: BTreeMap<Resource, ConfigOutcome> = BTreeMap::new();
     let mut stored = Vec::new();
     for change in changes {
         let resource = resource(&change);
         // What is named twice is refused as any other resource is.
         let once = named.get(&resource) == Some(&1);
-        if change.kind == ResourceType::BROKER_LOGGER && once && !replace {
-            of_loggers.insert(resource, alter_loggers(call, &change, validate_only));
+        if let Some(refusal) = refused_by_controller(call, &change, once) {
+            decided_here.insert(resource, refusal);
+        } else if change.kind == ResourceType::BROKER_LOGGER && once && !replace {
+            decided_here.insert(resource, alter_loggers(call, &change, validate_only));
         } else {
             stored.push(change);
         }
@@ -112,7 +115,8 @@ async fn alter(
         .await
         .into_iter();
     let outcomes = resources.into_iter().map(|resource| {
-        let outcome = of_loggers.remove(&resource).or_else(|| of_stored.next());
+        let here = decided_here.get(&resource).cloned();
+        let outcome = here.or_else(|| of_stored.next());
         let (error, error_message) = outcome.unwrap_or((ErrorCode::UnknownServerError, None));
         AlterConfigsResponseAlterConfigsResourceResponse {
             error_code: error.code(),
@@ -129,6 +133,20 @@ type Resource = (ResourceType, Str);
 
 fn resource(change: &ConfigChange) -> Resource {
     (change.kind, change.name.clone())
+}
+
+/// What is refused in other words where the controller itself is asked.
+fn refused_by_controller(call: &Call, change: &ConfigChange, once: bool) -> Option<ConfigOutcome> {
+    if call.caller.kind == ListenerKind::Broker {
+        return None;
+    }
+    let kind = change.kind;
+    if !KNOWN.contains(&kind) {
+        let text = format!("Unknown resource type {}.", kind.0);
+        return Some((ErrorCode::UnsupportedVersion, Some(text.into())));
+    }
+    let text = Str::from_static("Duplicate resource.");
+    (!once).then_some((ErrorCode::InvalidRequest, Some(text)))
 }
 
 /// Levels of this process, which the metadata does not know.

@@ -278,10 +278,15 @@ apis! {
     InitProducerId => init_producer_id::InitProducerId,
 }
 
+/// Whether the handler of `api` is for listeners of this kind. On a controller, Fetch is how other nodes follow the
+/// metadata log, which is not built yet; the handler here is that of clients.
+pub(super) fn is_for(api: ApiKey, kind: ListenerKind) -> bool {
+    api != ApiKey::Fetch || kind == ListenerKind::Broker
+}
+
 /// The versions of `api` that are served on a listener of this kind.
 pub fn supported(api: ApiKey, kind: ListenerKind) -> Option<VersionRange> {
-    SUPPORTED
-        .contains(&api)
+    (SUPPORTED.contains(&api) && is_for(api, kind))
         .then(|| api.versions_on(kind))
         .flatten()
 }

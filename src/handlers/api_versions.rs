@@ -6,7 +6,7 @@ use protocol::messages::{
 };
 use protocol::{ApiKey, ErrorCode, ListenerKind, Str};
 
-use super::api::{Call, Handler, SUPPORTED, encode_as};
+use super::api::{Call, Handler, SUPPORTED, encode_as, is_for};
 use crate::features::{KRAFT_VERSION, SUPPORTED_FEATURES};
 use crate::outgoing::Answer;
 
@@ -92,6 +92,7 @@ fn answer(call: &Call) -> ApiVersionsResponse {
     let image = call.shard.image();
     let mut api_keys: Vec<_> = SUPPORTED
         .iter()
+        .filter(|api| is_for(**api, call.caller.kind))
         .filter_map(|api| range(*api, call.caller.kind))
         .collect();
     api_keys.sort_by_key(|range| range.api_key);
@@ -108,8 +109,9 @@ fn answer(call: &Call) -> ApiVersionsResponse {
         .collect();
     // Its level is a matter of the quorum, which no feature record says.
     let kraft_version = Str::from_static(KRAFT_VERSION);
-    let levels = image.features.iter().map(|(name, level)| (name, level));
-    let finalized_features = levels
+    let finalized_features = image
+        .features
+        .iter()
         .filter(|(name, _)| **name != kraft_version)
         .chain([(&kraft_version, image.kraft_version)])
         .filter(|(_, level)| *level > 0)

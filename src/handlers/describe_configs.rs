@@ -72,7 +72,8 @@ fn size_of_result(result: &DescribeConfigsResponseDescribeConfigsResult) -> usiz
     size_of_val(result) + configs.sum::<usize>()
 }
 
-const KNOWN: [ResourceType; 5] = [
+/// Every type of resource that has settings.
+pub(super) const KNOWN: [ResourceType; 5] = [
     ResourceType::TOPIC,
     ResourceType::BROKER,
     ResourceType::BROKER_LOGGER,

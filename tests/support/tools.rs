@@ -13,6 +13,7 @@ fn classes() -> PathBuf {
     let folder = build_folder("tools-classes");
     let sources = [
         "pom.xml",
+        "AdminCalls.java",
         "Apache.java",
         "RoundTrip.java",
         "TerseFailure.java",

@@ -2,11 +2,26 @@
 use kafka_protocol::messages::{DescribeClusterRequest, FindCoordinatorRequest, MetadataRequest};
 
 use crate::client::Connection;
-use crate::common::text;
+use crate::common::{Topic, creatable, create, fetch_request, text};
 use crate::support::broker::Broker;
 use crate::support::{clock, port};
 
 type Address = (String, i32);
+
+/// The leader as an answer of Fetch to a client with an old leader epoch names it (KIP-951).
+fn leader_named(connection: &mut Connection, topic: &Topic) -> Address {
+    const FENCED_LEADER_EPOCH: i16 = 74;
+    let mut request = fetch_request(16, &[(topic, 0, 0)]);
+    request.topics[0].partitions[0].current_leader_epoch = 0;
+    let answer = connection.call(16, &request);
+    assert_eq!(
+        answer.responses[0].partitions[0].error_code,
+        FENCED_LEADER_EPOCH
+    );
+    assert_eq!(answer.node_endpoints.len(), 1);
+    let node = &answer.node_endpoints[0];
+    (node.host.to_string(), node.port)
+}
 
 /// This node, as Metadata, FindCoordinator and DescribeCluster name it.
 fn named(connection: &mut Connection) -> [Address; 3] {
@@ -50,13 +65,23 @@ fn every_answer_names_this_node_by_the_listener_that_was_asked() {
     broker.port = inside;
     broker.restart();
     let own = ("127.0.0.1".to_owned(), i32::from(inside));
+    let topic = create(&mut Connection::open(inside), creatable("t", 1), false);
+    let topic = Topic {
+        name: topic.name,
+        id: topic.topic_id,
+    };
+    // With the next start its leader epoch is above 0.
+    assert!(broker.stop().success());
+    broker.restart();
     assert_eq!(
         named(&mut Connection::open(inside)),
-        [own.clone(), own.clone(), own]
+        [own.clone(), own.clone(), own.clone()]
     );
+    assert_eq!(leader_named(&mut Connection::open(inside), &topic), own);
     let told = ("broker.example.org".to_owned(), 19092);
     assert_eq!(
         named(&mut Connection::open(outside)),
-        [told.clone(), told.clone(), told]
+        [told.clone(), told.clone(), told.clone()]
     );
+    assert_eq!(leader_named(&mut Connection::open(outside), &topic), told);
 }

@@ -43,6 +43,25 @@ pub struct FormatPlan {
 
 impl FormatPlan {
     /// For a node that is its own only controller; `directory_id` is the id of its metadata directory.
+    pub fn of_one_node(
+        config: &BrokerConfig,
+        cluster_id: String,
+        directory_id: Uuid,
+        now_ms: i64,
+    ) -> Result<FormatPlan, Failure> {
+        let plan = FormatPlan::standalone(config, cluster_id, directory_id, now_ms)?;
+        Ok(match config.quorum.static_voters.is_empty() {
+            true => plan,
+            // They stand in the configuration, not in the log.
+            false => FormatPlan {
+                kraft_version: 0,
+                voter: None,
+                ..plan
+            },
+        })
+    }
+
+    /// As [`Self::of_one_node`], with the voter in the log whatever the configuration says.
     pub fn standalone(
         config: &BrokerConfig,
         cluster_id: String,
