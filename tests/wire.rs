@@ -28,6 +28,8 @@ mod controllers;
 mod creating;
 #[path = "wire/crowds.rs"]
 mod crowds;
+#[path = "wire/doctor.rs"]
+mod doctor;
 #[path = "wire/epochs.rs"]
 mod epochs;
 #[path = "wire/fetching.rs"]

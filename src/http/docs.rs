@@ -108,6 +108,11 @@ fn known() -> BTreeMap<String, Vec<&'static str>> {
     known
 }
 
+/// Every name that Prometheus will know.
+pub(crate) fn metric_names() -> BTreeSet<String> {
+    known().into_keys().collect()
+}
+
 fn dashboard() -> Value {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/grafana.json");
     let text = std::fs::read_to_string(path).expect("the dashboard is checked in");

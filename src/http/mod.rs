@@ -8,6 +8,10 @@ mod docs;
 mod health;
 mod look;
 pub mod metrics;
+mod state;
+
+#[cfg(test)]
+pub(crate) use docs::metric_names;
 
 use std::cell::Cell;
 use std::io;
@@ -132,7 +136,8 @@ async fn route(shard: &Rc<Shard>, path: &str) -> Answer {
         "/metrics" => metrics::page(shard).await,
         "/healthz" => Answer::text(200, "alive\n"),
         "/readyz" => health::readiness(shard).await,
-        _ => Answer::text(404, "there is /metrics, /healthz and /readyz\n"),
+        "/state" => state::page(shard).await,
+        _ => Answer::text(404, "there is /metrics, /healthz, /readyz and /state\n"),
     }
 }
 

@@ -101,13 +101,16 @@ impl Replicas {
             .collect()
     }
 
-    /// How many partitions of this core are not served: not open, or their disk has failed.
-    pub fn out_of_service(&self) -> usize {
-        let partitions = self.partitions.borrow();
+    /// The partitions of this core that are not served, and why: not open, or their disk has failed.
+    pub fn out_of_service(&self) -> Vec<(PartitionKey, String)> {
+        let (partitions, offline) = (self.partitions.borrow(), self.offline.borrow());
         let failed = partitions
-            .values()
-            .filter(|it| it.log.check_online().is_err());
-        failed.count() + self.offline.borrow().len()
+            .iter()
+            .filter_map(|(key, partition)| Some((*key, partition.log.offline_reason()?)));
+        let unopened = offline
+            .iter()
+            .map(|(key, unopened)| (*key, unopened.error.to_string()));
+        failed.chain(unopened).collect()
     }
 
     /// Adds a partition.

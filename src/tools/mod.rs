@@ -10,6 +10,7 @@ mod admin;
 pub mod client;
 mod cluster;
 mod columns;
+mod doctor;
 mod failure;
 mod flags;
 mod pattern;
@@ -26,6 +27,8 @@ pub use failure::Failure;
 pub enum Tool {
     /// Show the cluster's id and its nodes, unregister a node
     Cluster(cluster::ClusterArgs),
+    /// Say in plain words what is wrong with a cluster; code 0 when nothing is
+    Doctor(doctor::DoctorArgs),
     /// Create, delete, describe and change topics
     Topics(topics::TopicsArgs),
 }
@@ -38,6 +41,7 @@ impl Tool {
     pub fn run(self, out: &mut dyn Write) -> Result<(), Failure> {
         match self {
             Tool::Cluster(arguments) => cluster::run(&arguments, out),
+            Tool::Doctor(arguments) => doctor::run(&arguments, out),
             Tool::Topics(arguments) => topics::run(&arguments, out),
         }
     }

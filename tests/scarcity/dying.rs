@@ -18,6 +18,7 @@ use crate::common::{
 };
 use crate::support::broker::{Broker, fresh_directory};
 use crate::support::clock;
+use crate::support::doctor::{examine, findings};
 use crate::support::mount::Mount;
 
 const STORAGE_ERROR: i16 = 56;
@@ -131,6 +132,26 @@ fn are_described(connection: &mut Connection) {
     );
 }
 
+/// The doctor names the directory and what lies there.
+fn is_diagnosed(broker: &Broker, disk: &Mount) {
+    let (code, said) = examine(&[&broker.bootstrap()]);
+    assert_eq!(code, 1, "{said}");
+    let found = findings(&said);
+    let directory = disk.path.join("data").display().to_string();
+    assert!(
+        found
+            .iter()
+            .any(|it| it.contains(&directory) && it.contains("is offline (KAFKA_STORAGE_ERROR)")),
+        "{said}"
+    );
+    assert!(
+        found
+            .iter()
+            .any(|it| it.contains("partitions offline: ") && it.contains("the disk of its replica")),
+        "{said}"
+    );
+}
+
 #[test]
 fn a_dead_disk_takes_only_its_partitions_offline_until_it_is_back() {
     let Some((mut broker, disk)) = two_disks("disk-dies", "healthy") else {
@@ -168,6 +189,7 @@ fn a_dead_disk_takes_only_its_partitions_offline_until_it_is_back() {
         assert_eq!(latest(&mut connection, &topic, *partition), 0);
     }
     are_described(&mut connection);
+    is_diagnosed(&broker, &disk);
     let codes = coordinators(&mut connection);
     assert!(
         codes.contains(&0),

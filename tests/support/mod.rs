@@ -9,6 +9,7 @@ pub mod broker;
 pub mod clock;
 pub mod control_group;
 pub mod corpus;
+pub mod doctor;
 pub mod driver;
 pub mod mount;
 pub mod port;

@@ -164,7 +164,7 @@ impl Shard {
             connections_idle_closed: counts.connections_idle_closed.get(),
             connections: self.connections.len() as u64,
             partitions: self.replicas.len() as u64,
-            partitions_offline: self.replicas.out_of_service() as u64,
+            partitions_offline: self.replicas.out_of_service().len() as u64,
             fetches_without_budget: counts.fetches_without_budget.get(),
             fetched_from_memory_bytes: counts.fetched_from_memory.get(),
             fetched_from_files_bytes: counts.fetched_from_files.get(),
