@@ -35,6 +35,8 @@ mod messages;
 mod mutation;
 #[path = "differential/normal.rs"]
 mod normal;
+#[path = "differential/report.rs"]
+mod report;
 #[path = "differential/run.rs"]
 mod run;
 #[path = "differential/side.rs"]

@@ -63,7 +63,9 @@ pub fn check_dynamic(
         "Cannot update these configs dynamically yet",
     )?;
     for (name, text) in after {
-        if let Some(key) = keys::broker_key(name) {
+        // What is for one listener has the type of the key behind it.
+        let key = keys::listener_override(name).unwrap_or(name);
+        if let Some(key) = keys::broker_key(key) {
             settings::parse(key, text)?;
         }
     }

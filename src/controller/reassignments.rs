@@ -13,6 +13,11 @@ use super::machine::{Decided, Machine, Reply};
 use super::refusal::Refusal;
 
 pub(super) fn decide(machine: &Machine, request: &AlterPartitionReassignmentsRequest) -> Decided {
+    if request.topics.is_empty() {
+        // Kafka does not look at such a request at all.
+        let response = AlterPartitionReassignmentsResponse::default();
+        return Decided::reply(Reply::AlterReassignments(response));
+    }
     let responses = request.topics.iter().map(|topic| {
         let partitions = topic.partitions.iter().map(|target| {
             let fixed = !request.allow_replication_factor_change;
@@ -56,8 +61,7 @@ fn check(
         .partition(id, index)
         .ok_or_else(|| unknown(format!("Unable to find partition {topic}:{index}.")))?;
     let Some(replicas) = &target.replicas else {
-        let code = ErrorCode::NoReassignmentInProgress;
-        return Err(Refusal::with_default_text(code));
+        return Err(Refusal::bare(ErrorCode::NoReassignmentInProgress));
     };
     machine.check_assignment(replicas, None)?;
     if fixed_replication && replicas.len() != partition.replicas.len() {

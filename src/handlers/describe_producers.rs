@@ -61,13 +61,16 @@ async fn producers(
     partition: i32,
 ) -> Result<Vec<ProducerState>, (ErrorCode, Option<Str>)> {
     if let Some(problem) = topic_name_problem(topic) {
-        let text = Str::from(problem.message(topic));
+        let text = Str::from(problem.message(topic)).shortened();
         return Err((ErrorCode::InvalidTopicException, Some(text)));
     }
-    let unknown = (ErrorCode::UnknownTopicOrPartition, None);
+    let unknown = ErrorCode::UnknownTopicOrPartition;
     let view = call.shard.view();
-    let topic_id = view.image.topic_id(topic).ok_or_else(|| unknown.clone())?;
-    let owner = view.owner(topic_id, partition).ok_or(unknown)?;
+    let topic_id = view.image.topic_id(topic).ok_or_else(|| {
+        let text = Str::from_static(unknown.message());
+        (unknown, Some(text))
+    })?;
+    let owner = view.owner(topic_id, partition).ok_or((unknown, None))?;
     let key = PartitionKey {
         topic_id,
         partition,

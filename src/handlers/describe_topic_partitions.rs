@@ -140,6 +140,10 @@ impl Page<'_> {
     }
 
     fn add_missing(&mut self, name: &Str) -> bool {
+        if self.room == 0 {
+            self.go_on_at(name, 0);
+            return false;
+        }
         let error = match topic_name_problem(name) {
             Some(_) => ErrorCode::InvalidTopicException,
             None => ErrorCode::UnknownTopicOrPartition,
@@ -148,6 +152,8 @@ impl Page<'_> {
             error_code: error.code(),
             name: Some(name.clone()),
             is_internal: is_internal(name),
+            // As if it was there, since nobody may not see it.
+            topic_authorized_operations: operations::TOPIC,
             ..Default::default()
         });
         true

@@ -1,8 +1,8 @@
 //! ElectLeaders: with one replica a partition there is nothing to choose.
 
 use protocol::messages::{
-    ElectLeadersRequest, ElectLeadersResponse, ElectLeadersResponsePartitionResult,
-    ElectLeadersResponseReplicaElectionResult,
+    ElectLeadersRequest, ElectLeadersRequestTopicPartitions, ElectLeadersResponse,
+    ElectLeadersResponsePartitionResult, ElectLeadersResponseReplicaElectionResult,
 };
 use protocol::{ErrorCode, Str};
 
@@ -26,11 +26,16 @@ impl Handler for ElectLeaders {
             0 => PREFERRED,
             _ => request.election_type,
         };
+        let named = request.topic_partitions.as_deref();
+        if named.is_some_and(<[_]>::is_empty) {
+            return ElectLeadersResponse::default();
+        }
+        if request.timeout_ms <= 0 {
+            return refused(&call, ErrorCode::RequestTimedOut, None, named);
+        }
         if ![PREFERRED, UNCLEAN].contains(&election) {
-            return ElectLeadersResponse {
-                error_code: ErrorCode::InvalidRequest.code(),
-                ..Default::default()
-            };
+            let text = format!("Unknown election type {election}");
+            return refused(&call, ErrorCode::InvalidRequest, Some(text.into()), named);
         }
         let image = call.shard.image();
         let result = |topic: &Str, results| ElectLeadersResponseReplicaElectionResult {
@@ -69,11 +74,41 @@ impl Handler for ElectLeaders {
     }
 }
 
+/// The same for the request and every partition that was named.
+fn refused(
+    call: &Call,
+    error: ErrorCode,
+    text: Option<Str>,
+    named: Option<&[ElectLeadersRequestTopicPartitions]>,
+) -> ElectLeadersResponse {
+    let results = named.into_iter().flatten().map(|asked| {
+        let partitions = asked.partitions.iter();
+        let results = partitions.map(|index| ElectLeadersResponsePartitionResult {
+            partition_id: *index,
+            error_code: error.code(),
+            error_message: text.clone(),
+        });
+        ElectLeadersResponseReplicaElectionResult {
+            topic: asked.topic.clone(),
+            partition_result: results.collect(),
+        }
+    });
+    ElectLeadersResponse {
+        // Version 0 has no place for it.
+        error_code: if call.version() > 0 { error.code() } else { 0 },
+        replica_election_results: results.collect(),
+        ..Default::default()
+    }
+}
+
 fn told(partition_id: i32, (error, text): Outcome) -> ElectLeadersResponsePartitionResult {
     ElectLeadersResponsePartitionResult {
         partition_id,
         error_code: error.code(),
-        error_message: Some(text.map_or_else(|| error.message().into(), Str::from)),
+        error_message: Some(text.map_or_else(
+            || error.message().into(),
+            |text| Str::from(text).shortened(),
+        )),
     }
 }
 

@@ -49,16 +49,18 @@ pub fn begin(call: Call, mut body: Reader) -> Begun {
 }
 
 async fn run(call: Call, request: FetchRequest) -> Answer {
-    let Some(isolation) = isolation(&request) else {
-        // Kafka's way to say that there is no such level.
-        return encode_refusal(&call, &request, ErrorCode::UnknownServerError);
-    };
     let (session_id, session) = session_request(&call, &request);
     let plan = match open_session(&call, session_id, session).await {
         Ok(plan) => plan,
         Err(error) => return encode_error(&call, error),
     };
-    let mut fetch = Fetch::new(&call, &request, isolation, &plan);
+    let isolation = isolation(&request);
+    let readable = isolation.unwrap_or(Isolation::ReadUncommitted);
+    let mut fetch = Fetch::new(&call, &request, readable, &plan);
+    if isolation.is_none() && !fetch.owners.is_empty() {
+        // Kafka's way to say that there is no such level, where there is something to read.
+        return encode_refusal(&call, &request, ErrorCode::UnknownServerError);
+    }
     let permit = fetch.until_enough().await;
     let outcomes = fetch.outcomes();
     let answers = fetch.answers;

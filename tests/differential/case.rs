@@ -9,8 +9,17 @@ use crate::value::Value;
 pub struct Names(pub usize);
 
 impl Names {
+    fn start(self) -> String {
+        // Letters, so that it is never mistaken for a port.
+        let digits = format!("{:05}", self.0).into_bytes();
+        let letters = digits
+            .into_iter()
+            .map(|digit| char::from(digit - b'0' + b'a'));
+        format!("new-{}-", letters.collect::<String>())
+    }
+
     pub fn of(&self, what: &str) -> String {
-        format!("new-{}-{what}", self.0)
+        self.start() + what
     }
 
     pub fn text(&self, what: &str) -> Value {
@@ -18,7 +27,7 @@ impl Names {
     }
 
     pub fn own(&self, name: &str) -> bool {
-        name.starts_with(&format!("new-{}-", self.0))
+        name.starts_with(&self.start())
     }
 }
 

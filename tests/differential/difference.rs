@@ -3,6 +3,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::ops::RangeInclusive;
 
+use crate::case::Case;
 use crate::value::Value;
 
 /// One place where the answers differ; what is missing on a side is `absent`.
@@ -33,17 +34,24 @@ const KEYS: &[&str] = &[
     "api_key",
     "partition_index",
     "partition",
+    "partition_id",
+    "transactional_id",
     "member_id",
     "index",
 ];
 
 fn key(value: &Value) -> Option<String> {
     let found = KEYS.iter().find_map(|name| value.field(name))?;
-    match found {
-        Value::Text(text) => Some(text.clone()),
-        Value::Null => None,
-        other => Some(other.to_string()),
-    }
+    let found = match found {
+        Value::Text(text) => text.clone(),
+        Value::Null => return None,
+        other => other.to_string(),
+    };
+    // A broker and its loggers have the same name.
+    Some(match value.field("resource_type") {
+        Some(kind) => format!("{found} of type {kind}"),
+        None => found,
+    })
 }
 
 /// The keys of all elements, if each has one of its own.
@@ -173,16 +181,15 @@ impl Differences {
     }
 
     /// The entry that covers the difference.
-    pub fn find(
-        &self,
-        api: &str,
-        version: i16,
-        case: &str,
-        difference: &Difference,
-    ) -> Option<&Named> {
-        self.0
-            .iter()
-            .find(|named| named.covers(api, version, case, difference))
+    pub fn find(&self, case: &Case, difference: &Difference) -> Option<&Named> {
+        let (api, name) = (&case.base.api, case.name());
+        let mut all = self.0.iter();
+        all.find(|named| named.covers(api, case.version, &name, difference))
+    }
+
+    /// Whether all of them have a name.
+    pub fn cover(&self, case: &Case, found: &[Difference]) -> bool {
+        found.iter().all(|it| self.find(case, it).is_some())
     }
 }
 

@@ -3,6 +3,7 @@ use bytes::Bytes;
 
 use crate::batch::{Batch, Codec};
 use crate::stage::Stage;
+use crate::support::clock;
 use crate::value::Value;
 
 /// The time of the first record.
@@ -32,6 +33,23 @@ pub fn make(stage: &mut Stage) {
     ]);
     stage.make("DeleteTopics", 6, &gone, "responses.0.error_code");
     crate::bases::groups::fixture(stage);
+    transactions(stage);
+}
+
+/// The first who looks for a transaction's coordinator makes its topic, where transactions are served: so it is there, and
+/// loaded, in every case.
+fn transactions(stage: &mut Stage) {
+    let request = Value::fields([
+        ("key_type", Value::Int(1)),
+        ("coordinator_keys", Value::strings(["a-transaction"])),
+    ]);
+    let described = Value::fields([("transactional_ids", Value::strings(["a-transaction"]))]);
+    clock::wait_until("Apache's coordinator of transactions", || {
+        stage.call("FindCoordinator", 4, request.clone());
+        let [apache, _] = stage.call("DescribeTransactions", 0, described.clone());
+        // There is none of that name: so it has read what there is.
+        apache.int("transaction_states.0.error_code") == Some(105)
+    });
 }
 
 /// A topic. Returns when all its partitions are served.
@@ -131,6 +149,8 @@ fn records(stage: &mut Stage) {
     }
     let packed = Batch::of(TIME, &["packed"; 5]).packed(Codec::Gzip);
     produce(stage, "fixture", 1, packed.bytes());
+    // So that its offsets cannot be taken for another topic's.
+    produce(stage, "produced", 0, Batch::of(TIME, &["x"; 1_000]).bytes());
     produce(stage, "zstd", 0, Batch::of(TIME, &["a"]).bytes());
     produce(
         stage,

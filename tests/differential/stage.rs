@@ -10,11 +10,16 @@ use crate::value::Value;
 /// Where the two must not differ because nobody said so.
 const SETTINGS: &[(&str, &str)] = &[
     ("offsets.topic.num.partitions", "3"),
+    ("transaction.state.log.num.partitions", "1"),
     ("num.partitions", "2"),
     ("log.retention.ms", "-1"),
     // Or what another case left behind decides whether a commit fits.
     ("log.cleaner.enable", "false"),
 ];
+
+/// With eligible leader replicas Apache writes the default of `min.insync.replicas` into its metadata as a dynamic one. That
+/// feature is not built here yet, so it stands at 0 on both.
+const FORMAT: &[&str] = &["--feature", "eligible.leader.replicas.version=0"];
 
 pub struct Stage {
     pub apis: BTreeMap<String, Api>,
@@ -24,9 +29,10 @@ pub struct Stage {
 
 impl Stage {
     pub fn start() -> Self {
-        let mut apache = Broker::prepare_as(Program::Apache, "differential-apache", SETTINGS);
+        let mut apache =
+            Broker::prepare_as(Program::Apache, "differential-apache", SETTINGS, FORMAT);
         apache.spawn();
-        let mut ours = Broker::prepare("differential-ours", SETTINGS);
+        let mut ours = Broker::prepare_as(Program::Ringmain, "differential-ours", SETTINGS, FORMAT);
         ours.restart();
         apache.wait_ready();
         Self {

@@ -80,11 +80,16 @@ impl Broker {
 
     /// Like `start`, with everything done but the start.
     pub fn prepare(name: &str, settings: &[(&str, &str)]) -> Self {
-        Self::prepare_as(Program::Ringmain, name, settings)
+        Self::prepare_as(Program::Ringmain, name, settings, &[])
     }
 
-    /// Writes the properties and has that program format the directory.
-    pub fn prepare_as(program: Program, name: &str, settings: &[(&str, &str)]) -> Self {
+    /// Writes the properties and has that program format the directory, with more flags if there are some to give.
+    pub fn prepare_as(
+        program: Program,
+        name: &str,
+        settings: &[(&str, &str)],
+        flags: &[&str],
+    ) -> Self {
         let mut broker = Self::unformatted(name);
         broker.program = program;
         let controller = broker.controller_port;
@@ -113,6 +118,7 @@ impl Broker {
             .storage()
             .args(["format", "-t", CLUSTER_ID, "-c"])
             .arg(broker.properties())
+            .args(flags)
             .output()
             .expect("the binary starts");
         assert!(

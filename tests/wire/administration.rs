@@ -271,6 +271,16 @@ fn topics_come_page_by_page() {
         (vec![("c".into(), 3), ("zz".into(), 0)], None)
     );
     assert_eq!(page.topics[1].error_code, 3);
+    assert_eq!(
+        page.topics[1].topic_authorized_operations, page.topics[0].topic_authorized_operations,
+        "nobody may not see what is not there"
+    );
+    let page = ask(&mut connection, &["zz", "c"], 3, None);
+    assert_eq!(
+        shape(&page),
+        (vec![("c".into(), 3)], Some(("zz".into(), 0))),
+        "what is not there has no room either on a page that is full"
+    );
     for cursor in [("b", 0), ("a", -1)] {
         let page = ask(&mut connection, &["a"], 10, Some(cursor));
         assert_eq!(page.topics[0].error_code, INVALID_REQUEST);

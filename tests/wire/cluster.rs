@@ -54,6 +54,90 @@ fn leaders_are_elected_only_where_that_is_needed() {
     drop(topic);
 }
 
+fn election(kind: i8, timeout_ms: i32) -> ElectLeadersRequest {
+    let asked = TopicPartitions::default()
+        .with_topic(text("not-elected").into())
+        .with_partitions(vec![0, 1]);
+    ElectLeadersRequest::default()
+        .with_election_type(kind)
+        .with_topic_partitions(Some(vec![asked]))
+        .with_timeout_ms(timeout_ms)
+}
+
+#[test]
+fn a_refused_election_is_refused_for_each_partition() {
+    const UNKNOWN_KIND: i16 = 42;
+    let mut connection = connect();
+    let answer = connection.call(2, &election(7, 30_000));
+    let partitions = &answer.replica_election_results[0].partition_result;
+    assert_eq!((answer.error_code, partitions.len()), (UNKNOWN_KIND, 2));
+    for partition in partitions {
+        let told = partition.error_message.as_deref();
+        assert_eq!(
+            (partition.error_code, told),
+            (UNKNOWN_KIND, Some("Unknown election type 7"))
+        );
+    }
+    let nothing = election(7, 30_000).with_topic_partitions(Some(Vec::new()));
+    let answer = connection.call(2, &nothing);
+    assert_eq!(
+        (answer.error_code, answer.replica_election_results.len()),
+        (0, 0),
+        "of nothing, any kind"
+    );
+}
+
+#[test]
+fn names_too_long_to_quote_are_quoted_in_part() {
+    let mut connection = connect();
+    for name in ["x".repeat(i16::MAX as usize), "/".repeat(i16::MAX as usize)] {
+        let asked = TopicPartitions::default()
+            .with_topic(text(&name).into())
+            .with_partitions(vec![0]);
+        let request = election(0, 30_000).with_topic_partitions(Some(vec![asked]));
+        let answer = connection.call(2, &request);
+        let told = &answer.replica_election_results[0].partition_result[0];
+        let told = (told.error_code, told.error_message.as_deref());
+        assert!(told.1.is_some_and(|text| text.ends_with("...")), "{told:?}");
+        let topic = TopicRequest::default()
+            .with_name(text(&name).into())
+            .with_partition_indexes(vec![0]);
+        let request = DescribeProducersRequest::default().with_topics(vec![topic]);
+        let answer = connection.call(0, &request);
+        let told = &answer.topics[0].partitions[0];
+        let told = (told.error_code, told.error_message.as_deref());
+        assert!(told.1.is_some_and(|text| text.ends_with("...")), "{told:?}");
+    }
+}
+
+#[test]
+fn elections_and_reassignments_without_time_are_refused() {
+    const TIMED_OUT: i16 = 7;
+    let mut connection = connect();
+    for (version, whole) in [(0, 0), (1, TIMED_OUT), (2, TIMED_OUT)] {
+        let answer = connection.call(version, &election(0, 0));
+        assert_eq!(answer.error_code, whole, "version {version}");
+        let partitions = answer.replica_election_results[0].partition_result.iter();
+        let codes: Vec<i16> = partitions.map(|it| it.error_code).collect();
+        assert_eq!(codes, [TIMED_OUT; 2], "version {version}");
+    }
+    let partition = ReassignablePartition::default().with_replicas(None);
+    let topic = ReassignableTopic::default()
+        .with_name(text("not-reassigned").into())
+        .with_partitions(vec![partition]);
+    let request = AlterPartitionReassignmentsRequest::default()
+        .with_timeout_ms(-1)
+        .with_topics(vec![topic]);
+    let answer = connection.call(1, &request);
+    let partition = &answer.responses[0].partitions[0];
+    assert_eq!(
+        (answer.error_code, partition.error_code),
+        (TIMED_OUT, TIMED_OUT)
+    );
+    let answer = connection.call(1, &request.with_topics(Vec::new()));
+    assert_eq!(answer.error_code, 0, "nothing takes no time");
+}
+
 #[test]
 fn replicas_stay_where_they_are() {
     const NOT_IN_PROGRESS: i16 = 85;

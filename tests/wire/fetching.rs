@@ -84,6 +84,24 @@ fn a_reader_of_committed_records_gets_a_list_of_the_aborted() {
 }
 
 #[test]
+fn an_unknown_isolation_level_is_an_error_where_there_is_something_to_read() {
+    const UNKNOWN_SERVER_ERROR: i16 = -1;
+    const UNKNOWN_TOPIC_OR_PARTITION: i16 = 3;
+    let topic = Topic::new("fetch-isolation");
+    let mut connection = connect();
+    produce(&mut connection, &topic, some(&["a"]));
+    let mut ask = |partition| {
+        let request = fetch_request(FETCH, &[(&topic, partition, 0)]).with_isolation_level(2);
+        let answer = connection.call(FETCH, &request);
+        let parts = answer.responses.iter().flat_map(|topic| &topic.partitions);
+        let codes: Vec<i16> = parts.map(|part| part.error_code).collect();
+        (answer.error_code, codes)
+    };
+    assert_eq!(ask(0), (UNKNOWN_SERVER_ERROR, vec![UNKNOWN_SERVER_ERROR]));
+    assert_eq!(ask(7), (0, vec![UNKNOWN_TOPIC_OR_PARTITION]));
+}
+
+#[test]
 fn a_fetch_waits_as_long_as_it_may_and_no_longer() {
     let topic = Topic::new("fetch-wait");
     let mut connection = connect();

@@ -105,9 +105,11 @@ fn refusals_have_kafkas_codes_and_words() {
         (TOPIC, "zz", set("retention.ms", "x"), InvalidConfig, "Invalid value x for configuration retention.ms: Not a number of type LONG"),
         (TOPIC, "a b", set("retention.ms", "1"), InvalidTopicException, "Topic name is invalid: 'a b' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"),
         (TOPIC, "", set("retention.ms", "1"), InvalidRequest, "Default topic resources are not allowed."),
+        (TOPIC, "", [("retention.ms", APPEND, Some("5"))], InvalidConfig, "Can't APPEND to key retention.ms because its type is not LIST."),
         (TOPIC, "t", [("retention.ms", SET, None)], InvalidRequest, "Null value not supported for : retention.ms"),
         (BROKER, "1", set("node.id", "5"), InvalidRequest, "Cannot update these configs dynamically: [node.id]"),
         (BROKER, "1", set("log.retention.ms", "x"), InvalidRequest, "Invalid value x for configuration log.retention.ms: Not a number of type LONG"),
+        (BROKER, "1", set("listener.name.plaintext.max.connections", "x"), InvalidRequest, "Invalid value x for configuration max.connections: Not a number of type INT"),
         (BROKER, "", set("message.max.bytes", "-5"), InvalidRequest, "Invalid value -5 for configuration message.max.bytes: Value must be at least 0"),
         (BROKER, "7", set("log.retention.ms", "5"), InvalidRequest, "Unexpected broker id, expected 1, but received 7"),
         (BROKER, "x", set("log.retention.ms", "5"), InvalidRequest, "Node id must be an integer, but it is: x"),
@@ -115,6 +117,7 @@ fn refusals_have_kafkas_codes_and_words() {
         (BROKER, "1", set("ssl.keystore.type", "JKS"), InvalidRequest, "These security configs can be dynamically updated only per-listener using the listener prefix: [ssl.keystore.type]"),
         (BROKER, "1", [("log.retention.ms", APPEND, Some("5"))], InvalidConfig, "Config value append is not allowed for config key: log.retention.ms"),
         (BROKER, "1", [("nope", APPEND, Some("5"))], InvalidConfig, "Unknown config name: nope"),
+        (ResourceType(0), "1", [("a", APPEND, Some("b"))], InvalidRequest, "Unknown resource type 0"),
         (ResourceType(0), "1", set("a", "b"), InvalidRequest, "Unknown resource type 0"),
     ] {
         assert_eq!(one(&mut world, kind, name, &edits), (code, text.to_owned()), "{name} {edits:?}");

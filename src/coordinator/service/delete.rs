@@ -20,7 +20,9 @@ pub async fn offset_delete(
     let mut answers = Vec::with_capacity(request.topics.len());
     let mut known = Vec::new();
     let mut known_at = Vec::new();
-    for mut topic in request.topics {
+    // As in Kafka, a topic of which nothing is asked is not answered.
+    let asked = request.topics.into_iter();
+    for mut topic in asked.filter(|topic| !topic.partitions.is_empty()) {
         let mut partitions = Vec::with_capacity(topic.partitions.len());
         topic.partitions.retain(|partition| {
             let partition_index = partition.partition_index;

@@ -356,11 +356,20 @@ fn old_versions_fetch_one_group() {
 fn deletes_check_topics_but_the_group_goes_first() {
     let router = router();
     let delete = |group: &str| {
-        let topics = [("missing", 0), ("foo", 0), ("foo", 9)].map(|(name, index)| DeleteTopic {
-            name: text(name),
-            partitions: vec![DeletePartition {
-                partition_index: index,
-            }],
+        let asked = [
+            ("missing", vec![0]),
+            ("foo", vec![0]),
+            ("foo", vec![]),
+            ("foo", vec![9]),
+        ];
+        let topics = asked.map(|(name, indexes)| {
+            let indexes = indexes.into_iter();
+            DeleteTopic {
+                name: text(name),
+                partitions: indexes
+                    .map(|partition_index| DeletePartition { partition_index })
+                    .collect(),
+            }
         });
         let request = OffsetDeleteRequest {
             group_id: text(group),

@@ -36,6 +36,18 @@ fn static_sync(
     }
 }
 
+#[test]
+fn the_id_of_a_member_is_no_longer_than_a_string_can_be() {
+    let mut bench = Bench::new();
+    let instance = "ä".repeat(i16::MAX as usize / 2);
+    let token = bench.join(9, static_join("", &instance));
+    bench.advance_ms(10_000);
+    let id = joined(bench.take(token)).member_id;
+    assert!(id.len() <= i16::MAX as usize && id.starts_with("ää"));
+    let (prefix, random) = id.split_at(id.len() - 36);
+    assert!(prefix.ends_with("ä-") && !random.contains('ä'), "{random}");
+}
+
 fn static_heartbeat(bench: &mut Bench, id: &str, instance: &str, generation: i32) -> ErrorCode {
     let request = HeartbeatRequest {
         group_id: text(GROUP),

@@ -1,7 +1,9 @@
 //! A sound request of each API, or several, for the cases to break.
 pub mod cluster;
+pub mod configs;
 pub mod features;
 pub mod groups;
+pub mod partitions;
 pub mod records;
 pub mod topics;
 
@@ -15,9 +17,13 @@ pub fn all() -> Vec<Base> {
         cluster::bases(),
         features::bases(),
         topics::reading(),
+        configs::reading(),
+        partitions::reading(),
         records::bases(),
         groups::bases(),
         topics::changing(),
+        partitions::changing(),
+        configs::changing(),
     ]
     .concat()
 }

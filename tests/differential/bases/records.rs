@@ -218,7 +218,7 @@ fn produces() -> Vec<Base> {
             let records = Batch::of(TIME, &["a", "b"]).bytes();
             produce_request("produced", 0, Value::Bytes(records.into()))
         })
-        .prepare(end_of_produced)
+        .prepare(unknown_producers)
         .then(written)
         .records(batches)
         .without(&["twice the same"]),
@@ -246,6 +246,25 @@ fn produces() -> Vec<Base> {
         .records(batches_of_producer)
         .only("records="),
     ]
+}
+
+const UNKNOWN_PRODUCER: &str = "unknown producer";
+const UNKNOWN_PRODUCER_LATE: &str = "unknown producer, sequence 5";
+
+/// Batches of producers that nobody gave an id, each with one of its own.
+fn unknown_producers(stage: &mut Stage, names: Names) {
+    let first = 10_000_000 + 2 * i64::try_from(names.0).expect("a small number");
+    for (name, id, sequence) in [
+        (UNKNOWN_PRODUCER, first, 0),
+        (UNKNOWN_PRODUCER_LATE, first + 1, 5),
+    ] {
+        let batch = Batch::of(TIME, &["a", "b"]).by(id, 0, sequence).bytes();
+        for side in &mut stage.sides {
+            side.known
+                .insert(name.to_owned(), Value::Bytes(batch.clone().into()));
+        }
+    }
+    end_of_produced(stage, names);
 }
 
 /// A new producer that has written its batches 0 to 6 with sequences 0 to 6; `batch N` is the one numbered so.
@@ -367,14 +386,8 @@ fn batches() -> Vec<(&'static str, Value)> {
             patched(35, &(TIME + 50).to_be_bytes()),
         ),
         ("producer without epoch", Value::Bytes(unkeyed.into())),
-        (
-            "unknown producer",
-            patched(43, &[0, 0, 0, 0, 0, 0x98, 0x96, 0x80, 0, 0, 0, 0, 0, 0]),
-        ),
-        (
-            "unknown producer, sequence 5",
-            patched(43, &[0, 0, 0, 0, 0, 0x98, 0x96, 0x81, 0, 0, 0, 0, 0, 5]),
-        ),
+        (UNKNOWN_PRODUCER, Value::known(UNKNOWN_PRODUCER)),
+        (UNKNOWN_PRODUCER_LATE, Value::known(UNKNOWN_PRODUCER_LATE)),
         ("count 0", patched(57, &0i32.to_be_bytes())),
         ("count 1", patched(57, &1i32.to_be_bytes())),
         ("count 3", patched(57, &3i32.to_be_bytes())),

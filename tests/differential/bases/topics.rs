@@ -1,9 +1,8 @@
 //! Metadata, CreateTopics, DeleteTopics, CreatePartitions, DescribeConfigs.
 use crate::case::{Asked, Base, Names};
 use crate::fixture;
-use crate::mutation::{Change, Mutation};
 use crate::stage::Stage;
-use crate::value::{Step, Value};
+use crate::value::Value;
 
 pub fn reading() -> Vec<Base> {
     vec![
@@ -85,7 +84,7 @@ fn metadata(name: &str) -> Value {
 }
 
 /// What became of the topic of this case.
-fn described(names: Names) -> Asked {
+pub fn described(names: Names) -> Asked {
     ("Metadata", 12, metadata(&names.of("topic")))
 }
 
@@ -105,7 +104,7 @@ fn creatable(names: Names, configs: Value) -> Value {
     ])
 }
 
-fn config(name: &str, value: &str) -> Value {
+pub fn config(name: &str, value: &str) -> Value {
     Value::fields([("name", Value::text(name)), ("value", Value::text(value))])
 }
 
@@ -144,7 +143,7 @@ fn creating() -> Vec<Base> {
         })
         .versions(7..=i16::MAX)
         .unbroken()
-        .more(topic_settings),
+        .more(super::configs::of_a_new_topic),
         Base::new("CreateTopics", "only tried", |names| {
             creation(creatable(names, Value::list([]))).with([("validate_only", Value::Bool(true))])
         })
@@ -201,115 +200,4 @@ fn growing_and_deleting() -> Vec<Base> {
 
 fn new_topic(stage: &mut Stage, names: Names) {
     fixture::creation_of(stage, &names.of("topic"), 2, &[]);
-}
-
-/// Sound and unsound values of the settings of a topic.
-#[allow(clippy::too_many_lines, reason = "one long table")]
-fn topic_settings() -> Vec<Mutation> {
-    let numbers = ["", "-2", "-1", "0", "1", "999999999999", "soon", "1.5"];
-    let kinds: [(&str, &[&str]); 24] = [
-        (
-            "cleanup.policy",
-            &[
-                "delete",
-                "compact",
-                "compact,delete",
-                "delete, compact",
-                "",
-                "burn",
-                "Delete",
-                "none",
-            ],
-        ),
-        (
-            "compression.type",
-            &["gzip", "producer", "uncompressed", "GZIP", "none", ""],
-        ),
-        ("compression.gzip.level", &numbers),
-        ("compression.lz4.level", &numbers),
-        ("compression.zstd.level", &numbers),
-        ("delete.retention.ms", &numbers),
-        ("file.delete.delay.ms", &numbers),
-        ("flush.messages", &numbers),
-        ("index.interval.bytes", &numbers),
-        ("max.compaction.lag.ms", &numbers),
-        ("max.message.bytes", &numbers),
-        (
-            "message.timestamp.type",
-            &["LogAppendTime", "CreateTime", "logappendtime", ""],
-        ),
-        ("message.timestamp.after.max.ms", &numbers),
-        (
-            "min.cleanable.dirty.ratio",
-            &["0", "0.50", "1", "1.5", "-1", "half", " 0.2 "],
-        ),
-        ("min.insync.replicas", &numbers),
-        ("preallocate", &["true", "TRUE", "yes", "", " false "]),
-        ("retention.bytes", &numbers),
-        (
-            "retention.ms",
-            &[
-                " 1000 ",
-                "01000",
-                "+5",
-                "1_000",
-                "-1",
-                "-2",
-                "9223372036854775807",
-                "9223372036854775808",
-            ],
-        ),
-        (
-            "segment.bytes",
-            &["1048576", "1048575", "14", "-1", "2147483648", "x"],
-        ),
-        ("segment.index.bytes", &numbers),
-        ("segment.ms", &numbers),
-        ("remote.storage.enable", &["true", "false", "maybe"]),
-        (
-            "leader.replication.throttled.replicas",
-            &["*", "0:1", "0:1,1:1", "none", "1", "a:b", ""],
-        ),
-        ("local.retention.ms", &numbers),
-    ];
-    let named = kinds.iter().flat_map(|(key, values)| {
-        values.iter().map(move |value| {
-            (
-                format!("{key} {value:?}"),
-                Value::list([config(key, value)]),
-            )
-        })
-    });
-    let more = [
-        (
-            "unknown".to_owned(),
-            Value::list([config("no.such.key", "1")]),
-        ),
-        (
-            "of a broker".to_owned(),
-            Value::list([config("log.retention.ms", "1")]),
-        ),
-        ("no name".to_owned(), Value::list([config("", "1")])),
-        (
-            "given twice".to_owned(),
-            Value::list([config("retention.ms", "1"), config("retention.ms", "2")]),
-        ),
-        (
-            "that do not fit each other".to_owned(),
-            Value::list([
-                config("min.compaction.lag.ms", "100"),
-                config("max.compaction.lag.ms", "10"),
-            ]),
-        ),
-    ];
-    let path = [
-        Step::Field("topics".to_owned()),
-        Step::Index(0),
-        Step::Field("configs".to_owned()),
-    ];
-    let mutation = |(name, value)| Mutation {
-        name,
-        change: Change::Field(path.to_vec(), value),
-    };
-    named.chain(more).map(mutation).collect()
 }

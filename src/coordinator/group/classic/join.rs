@@ -1,5 +1,6 @@
 //! JoinGroup.
 
+use protocol::wire::STRING_BYTES_MAX;
 use protocol::{ErrorCode, Str};
 
 use super::super::super::event::{RequestContext, detached};
@@ -54,9 +55,12 @@ impl Joining {
         }
     }
 
-    /// An id that nobody has: the instance or client id, and a random UUID (version 4).
+    /// An id that nobody has: the instance or client id, as much of it as fits, and a random UUID (version 4).
     fn new_member_id(&self) -> Str {
+        const UUID_LETTERS: usize = 36;
         let prefix = self.instance_id.as_ref().unwrap_or(&self.client_id);
+        let room = STRING_BYTES_MAX - "-".len() - UUID_LETTERS;
+        let prefix = &prefix[..prefix.floor_char_boundary(room)];
         let mut random = self.random;
         random[6] = random[6] & 0x0f | 0x40;
         random[8] = random[8] & 0x3f | 0x80;
