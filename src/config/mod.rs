@@ -17,6 +17,8 @@ mod error;
 pub mod keys;
 mod listeners;
 pub mod properties;
+#[cfg(test)]
+mod same_as_apache;
 mod settings;
 mod single_node;
 mod snapshot;

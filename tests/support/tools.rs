@@ -15,6 +15,7 @@ fn classes() -> PathBuf {
         "pom.xml",
         "AdminCalls.java",
         "Apache.java",
+        "ConfigTable.java",
         "RoundTrip.java",
         "TerseFailure.java",
     ]

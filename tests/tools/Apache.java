@@ -61,6 +61,7 @@ public final class Apache {
                 }
             }
             case "admin-calls" -> AdminCalls.run(words.get(0), words.get(1));
+            case "config-table" -> ConfigTable.run(words.get(0), words.get(1));
             case "shell" -> shell(words.get(0), words.subList(1, words.size()));
             default -> {
                 try (RoundTrip client = new RoundTrip(words.get(0))) {
