@@ -7,6 +7,8 @@
 
 mod support;
 
+use std::{fs, slice};
+
 use support::broker::Broker;
 use support::corpus::Corpus;
 use support::driver::{self, Client, Run};
@@ -119,6 +121,8 @@ fn the_dump_tool_reads_every_file() {
         assert!(changes.contains(kind), "{kind} in\n{changes}");
     }
 
+    check_damage(&broker, &mut tools);
+
     // And after a crash, once the broker has been up again.
     broker.restart();
     produce(&broker, &mut corpus, "lz4", &mut counts);
@@ -127,6 +131,51 @@ fn the_dump_tool_reads_every_file() {
     produce(&broker, &mut corpus, "snappy", &mut counts);
     assert!(broker.stop().success());
     check_partitions(&broker, &mut tools, &counts);
+}
+
+/// Damage as crashes and disks do it: both tools find the same of it.
+fn check_damage(broker: &Broker, tools: &mut Tools) {
+    type Damage = fn(&mut Vec<u8>);
+    let kinds: [(&str, Damage); 5] = [
+        ("torn", |bytes| bytes.truncate(bytes.len() - 10)),
+        ("zeros", |bytes| bytes.extend([0; 1000])),
+        ("checksum", |bytes| bytes[20] ^= 1),
+        ("record", |bytes| bytes[70] ^= 0x55),
+        ("last-byte", |bytes| {
+            if let Some(last) = bytes.last_mut() {
+                *last ^= 3;
+            }
+        }),
+    ];
+    let source = broker.data().join(format!("{TOPIC}-0"));
+    let log = files_of(&source, ".log").swap_remove(0);
+    for (name, damage) in kinds {
+        for suffix in ["log", "index", "timeindex"] {
+            let directory = broker.directory.join(format!("{name}-{suffix}"));
+            fs::create_dir(&directory).expect("it can be written");
+            let mut damaged = None;
+            for other in ["log", "index", "timeindex"] {
+                let from = log.with_extension(other);
+                let to = directory.join(from.file_name().expect("a file"));
+                let mut bytes = fs::read(&from).expect("a file of the log");
+                if other == suffix {
+                    damage(&mut bytes);
+                    damaged = Some(to.clone());
+                }
+                fs::write(&to, bytes).expect("it can be written");
+            }
+            let damaged = damaged.expect("one of them");
+            tools.same_dump(&[], slice::from_ref(&damaged));
+            if suffix == "log" {
+                tools.same_dump(&["--deep-iteration"], slice::from_ref(&damaged));
+                tools.same_dump(&["--max-bytes", "100000"], slice::from_ref(&damaged));
+                tools.same_dump(&["--verify-index-only"], &[damaged.with_extension("index")]);
+            } else {
+                tools.same_dump(&["--index-sanity-check"], slice::from_ref(&damaged));
+                tools.same_dump(&["--verify-index-only"], &[damaged]);
+            }
+        }
+    }
 }
 
 /// One member reads and commits everything, so that both kinds of group records stand in the log.

@@ -44,7 +44,8 @@ impl When {
     }
 }
 
-pub fn message(out: &mut String, message: &Message) {
+/// `json`: whether the structs can also be shown as JSON, which only stored ones need.
+pub fn message(out: &mut String, message: &Message, json: bool) {
     let used = used_structs(message);
     for one in message
         .structs
@@ -52,7 +53,11 @@ pub fn message(out: &mut String, message: &Message) {
         .filter(|one| used.contains(&one.name))
     {
         let context = message.versions.intersect(one.versions);
-        let emitter = Emitter { message, context };
+        let emitter = Emitter {
+            message,
+            context,
+            json,
+        };
         emitter.structure(out, one);
     }
     let flexible = if message.flexible.is_empty() {
@@ -117,6 +122,7 @@ struct Emitter<'a> {
     message: &'a Message,
     /// Versions in which the struct at hand occurs.
     context: Versions,
+    json: bool,
 }
 
 impl Emitter<'_> {
@@ -163,7 +169,57 @@ impl Emitter<'_> {
         if self.message.kind == Kind::Response && (whole || has_errors(self.message, &one.name)) {
             self.errors(out, &fields);
         }
+        if self.json {
+            self.json(out, &fields);
+        }
         out.push_str("}\n");
+    }
+
+    /// Kafka's order is the schema's, tagged fields where they stand; of those, defaults are left out.
+    fn json(&self, out: &mut String, fields: &[&Field]) {
+        out.push_str(
+            "    /// The value in this version, as Kafka's converters show it.\n    pub fn json(&self, v: i16) -> Json {\n        let _ = v;\n        let mut object = Vec::new();\n",
+        );
+        for field in fields {
+            let put = format!(
+                "object.push((\"{}\", {}));",
+                json_name(&field.name),
+                self.json_value(field)
+            );
+            let put = if field.tag.is_some() {
+                format!("if {} {{ {put} }}", self.differs(field))
+            } else {
+                put
+            };
+            match When::of(field.versions, self.context) {
+                When::Always => drop(writeln!(out, "        {put}")),
+                When::Never => {}
+                When::If(test) => drop(writeln!(out, "        if {test} {{ {put} }}")),
+            }
+        }
+        out.push_str("        Json::Object(object)\n    }\n");
+    }
+
+    fn json_value(&self, field: &Field) -> String {
+        let name = format!("self.{}", ident(&field.name));
+        let value = |one: &str| match &field.kind {
+            Type::Struct(_) => format!("{one}.json(v)"),
+            Type::Array(element) => match element.as_ref() {
+                Type::Struct(_) => {
+                    format!("Json::Array({one}.iter().map(|one| one.json(v)).collect())")
+                }
+                _ => format!("Json::Array({one}.iter().map(Json::from).collect())"),
+            },
+            _ if one == "one" => "Json::from(one)".to_owned(),
+            _ => format!("Json::from(&{one})"),
+        };
+        if !self.is_option(field) {
+            return value(&name);
+        }
+        match value("one").as_str() {
+            "Json::from(one)" => format!("{name}.as_ref().map_or(Json::Null, Json::from)"),
+            value => format!("{name}.as_ref().map_or(Json::Null, |one| {value})"),
+        }
     }
 
     fn reader(&self, out: &mut String, fields: &[&Field]) {
@@ -600,6 +656,23 @@ fn ident(name: &str) -> String {
         "type" | "match" | "struct" | "ref" | "where" => format!("r#{name}"),
         _ => name.to_owned(),
     }
+}
+
+/// The name in Kafka's JSON: camel case again. "KRaft" alone has two capitals.
+fn json_name(name: &str) -> String {
+    let mut out = String::new();
+    for (at, word) in name.split('_').enumerate() {
+        match (at, word) {
+            (0, "kraft") => out.push_str("kRaft"),
+            (0, word) => out.push_str(word),
+            (_, word) => {
+                let mut letters = word.chars();
+                out.extend(letters.next().into_iter().flat_map(char::to_uppercase));
+                out.push_str(letters.as_str());
+            }
+        }
+    }
+    out
 }
 
 fn describe(message: &Message, one: &Struct, context: Versions) -> String {

@@ -9,6 +9,7 @@ pub mod api;
 mod error_code;
 pub mod frame;
 pub mod hot;
+pub mod json;
 mod message;
 pub mod messages;
 pub mod records;

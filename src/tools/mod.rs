@@ -11,9 +11,12 @@ pub mod client;
 mod cluster;
 mod columns;
 mod doctor;
+mod dump_log;
 mod failure;
 mod flags;
 mod pattern;
+mod progress;
+mod stored;
 mod topics;
 
 use std::io::Write;
@@ -31,6 +34,8 @@ pub enum Tool {
     Doctor(doctor::DoctorArgs),
     /// Create, delete, describe and change topics
     Topics(topics::TopicsArgs),
+    /// Show what is in the files of a log directory
+    DumpLog(dump_log::DumpLogArgs),
 }
 
 impl Tool {
@@ -43,6 +48,7 @@ impl Tool {
             Tool::Cluster(arguments) => cluster::run(&arguments, out),
             Tool::Doctor(arguments) => doctor::run(&arguments, out),
             Tool::Topics(arguments) => topics::run(&arguments, out),
+            Tool::DumpLog(arguments) => dump_log::run(&arguments, out),
         }
     }
 }

@@ -100,14 +100,9 @@ impl Tools {
         }
     }
 
-    /// `DumpLogSegments`, which must not complain.
+    /// `DumpLogSegments`, which must not complain, and our dump-log, which must say the same.
     pub fn dump(&mut self, arguments: &[&str], files: &[PathBuf]) -> String {
-        let list: Vec<_> = files.iter().map(|file| file.to_string_lossy()).collect();
-        let list = list.join(",");
-        let mut words = vec!["dump"];
-        words.extend(arguments);
-        words.extend(["--files", &list]);
-        let said = self.ask(&words).join("\n");
+        let said = self.same_dump(arguments, files);
         for complaint in [
             "mismatch",
             "not in sync",
@@ -126,11 +121,74 @@ impl Tools {
         said
     }
 
+    /// Our dump-log says what `DumpLogSegments` says, on standard output and standard error, and ends alike. Where both
+    /// fail, why is said in different words. Returns all that ours said.
+    pub fn same_dump(&mut self, arguments: &[&str], files: &[PathBuf]) -> String {
+        let list: Vec<_> = files.iter().map(|file| file.to_string_lossy()).collect();
+        let list = list.join(",");
+        let mut words = vec!["dump-apart"];
+        words.extend(arguments);
+        words.extend(["--files", &list]);
+        let theirs = self.ask(&words);
+        let (end, theirs) = theirs.split_last().expect("how it ended");
+        let part = |name: &str| -> Vec<&str> {
+            theirs
+                .iter()
+                .filter_map(|line| line.strip_prefix(name))
+                .collect()
+        };
+        let ours = Command::new(env!("CARGO_BIN_EXE_ringmain"))
+            .arg("dump-log")
+            .args(&words[1..])
+            .output()
+            .expect("the binary runs");
+        let said = String::from_utf8_lossy(&ours.stdout).into_owned();
+        let complained = String::from_utf8_lossy(&ours.stderr);
+        let failed = end.starts_with("end 1");
+        assert_eq!(
+            ours.status.success(),
+            !failed,
+            "{words:?}: {end}, and ours: {complained}"
+        );
+        assert_lines(&words, &part("out "), &said);
+        if !failed {
+            // Apache has no order among the files that it complains of.
+            let theirs = part("err ").join("\n");
+            assert_eq!(complaints(&theirs), complaints(&complained), "{words:?}");
+        }
+        format!("{said}{complained}")
+    }
+
     fn errors(&self) -> String {
         let text = fs::read_to_string(&self.errors).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(60)..].join("\n")
     }
+}
+
+/// A heading and the lines below it, sorted by heading.
+fn complaints(text: &str) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for line in text.lines() {
+        match all.last_mut() {
+            Some(last) if line.starts_with("  ") || line.starts_with("Indexed") => {
+                last.push('\n');
+                last.push_str(line);
+            }
+            _ => all.push(line.to_owned()),
+        }
+    }
+    all.sort();
+    all
+}
+
+/// Names the first line that differs: the whole would be too long.
+fn assert_lines(words: &[&str], theirs: &[&str], ours: &str) {
+    let ours: Vec<&str> = ours.lines().collect();
+    for (at, (theirs, ours)) in theirs.iter().zip(&ours).enumerate() {
+        assert_eq!(theirs, ours, "line {} of {words:?}", at + 1);
+    }
+    assert_eq!(theirs.len(), ours.len(), "lines of {words:?}");
 }
 
 impl Drop for Tools {

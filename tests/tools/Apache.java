@@ -62,6 +62,7 @@ public final class Apache {
             }
             case "admin-calls" -> AdminCalls.run(words.get(0), words.get(1));
             case "config-table" -> ConfigTable.run(words.get(0), words.get(1));
+            case "dump-apart" -> dumpApart(words.toArray(String[]::new));
             case "shell" -> shell(words.get(0), words.subList(1, words.size()));
             default -> {
                 try (RoundTrip client = new RoundTrip(words.get(0))) {
@@ -69,6 +70,28 @@ public final class Apache {
                 }
             }
         }
+    }
+
+    /** What the dump tool says on standard output, what on standard error, and how it ends. */
+    private static void dumpApart(String[] words) {
+        PrintStream out = System.out;
+        PrintStream errors = System.err;
+        ByteArrayOutputStream said = new ByteArrayOutputStream();
+        ByteArrayOutputStream complained = new ByteArrayOutputStream();
+        String end = "end 0";
+        System.setOut(new PrintStream(said, true, StandardCharsets.UTF_8));
+        System.setErr(new PrintStream(complained, true, StandardCharsets.UTF_8));
+        try {
+            DumpLogSegments.main(words);
+        } catch (Throwable failure) {
+            end = "end 1 " + failure.toString().replace('\n', ' ');
+        } finally {
+            System.setOut(out);
+            System.setErr(errors);
+        }
+        said.toString(StandardCharsets.UTF_8).lines().forEach(line -> out.println("out " + line));
+        complained.toString(StandardCharsets.UTF_8).lines().forEach(line -> out.println("err " + line));
+        out.println(end);
     }
 
     /** Now and then the shell misses that it has read all, and waits for ever: then it is asked again. */

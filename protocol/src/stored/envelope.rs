@@ -72,6 +72,22 @@ macro_rules! framed_records {
                 }
             }
 
+            /// The name of the record's schema; nothing for one that is not known.
+            pub fn name(&self) -> Option<&'static str> {
+                match self {
+                    $($name::$variant(_) => Some(stringify!($message)),)*
+                    $name::Unknown(_) => None,
+                }
+            }
+
+            /// The record in this version as Kafka's tools show it; nothing for one that is not known.
+            pub fn json(&self, version: i16) -> Option<Json> {
+                match self {
+                    $($name::$variant(record) => Some(record.json(version)),)*
+                    $name::Unknown(_) => None,
+                }
+            }
+
             /// The newest version of this record that can be written.
             pub fn latest_version(&self) -> i16 {
                 match self {
@@ -139,6 +155,14 @@ macro_rules! coordinator_keys {
                 }
             }
 
+            /// The key as Kafka's tools show it; nothing for one that is not known.
+            pub fn json(&self) -> Option<Json> {
+                match self {
+                    $($name::$variant(key) => Some(key.json(0)),)*
+                    $name::Unknown(_) => None,
+                }
+            }
+
             /// Reads a key with its type id. A type that is not known here gives `Unknown`.
             pub fn decode(bytes: Bytes) -> Result<Self, DecodeError> {
                 let mut reader = Reader::new(bytes);
@@ -183,6 +207,13 @@ macro_rules! coordinator_values {
             pub fn type_id(&self) -> i16 {
                 match self {
                     $($name::$variant(_) => $id,)*
+                }
+            }
+
+            /// The value in this version as Kafka's tools show it.
+            pub fn json(&self, version: i16) -> Json {
+                match self {
+                    $($name::$variant(value) => value.json(version),)*
                 }
             }
 

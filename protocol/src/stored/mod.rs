@@ -20,6 +20,7 @@ use bytes::Bytes;
 
 use self::envelope::{coordinator_keys, coordinator_values, framed_records};
 use crate::api::VersionRange;
+use crate::json::Json;
 use crate::message::{MessageInfo, message};
 use crate::wire::{
     DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Reader, TagWriter, Writer,
@@ -27,6 +28,9 @@ use crate::wire::{
 use crate::{Str, Uuid};
 
 pub use self::envelope::{UnknownKey, UnknownRecord};
+
+/// Reads a message in a version and shows it as JSON.
+pub type Show = fn(&mut Reader, i16) -> Result<Json, DecodeError>;
 
 include!(concat!(env!("OUT_DIR"), "/stored.rs"));
 include!(concat!(env!("OUT_DIR"), "/records.rs"));

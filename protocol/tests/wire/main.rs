@@ -17,5 +17,6 @@ mod hostile;
 mod hot_fetch;
 mod hot_produce;
 mod interpreter;
+mod json;
 mod random;
 mod round_trip;

@@ -231,12 +231,14 @@ enum Kind {
     Done,
 }
 
-impl Iterator for LegacyIter {
-    type Item = Result<Record, BatchError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
+impl LegacyIter {
+    /// The next message, with the checksum that stands in it.
+    pub fn next_with_crc(&mut self) -> Option<Result<(Record, u32), BatchError>> {
         let item = match &mut self.kind {
-            Kind::Single(message) => message.take().map(|message| Ok(to_record(message))),
+            Kind::Single(message) => message.take().map(|message| {
+                let crc = message.crc;
+                Ok((to_record(message), crc))
+            }),
             Kind::Wrapped {
                 inner,
                 at,
@@ -248,10 +250,12 @@ impl Iterator for LegacyIter {
                 let message = read_inner(inner, at, *index, *magic).transpose();
                 *index += 1;
                 message.map(|message| {
-                    let mut record = to_record(message?);
+                    let message = message?;
+                    let crc = message.crc;
+                    let mut record = to_record(message);
                     record.offset = record.offset.wrapping_add(*base_offset);
                     record.timestamp = timestamp.unwrap_or(record.timestamp);
-                    Ok(record)
+                    Ok((record, crc))
                 })
             }
             Kind::Done => None,
@@ -260,6 +264,15 @@ impl Iterator for LegacyIter {
             self.kind = Kind::Done;
         }
         item
+    }
+}
+
+impl Iterator for LegacyIter {
+    type Item = Result<Record, BatchError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let item = self.next_with_crc()?;
+        Some(item.map(|(record, _)| record))
     }
 }
 
