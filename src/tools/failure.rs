@@ -33,9 +33,12 @@ impl From<ClientError> for Failure {
     }
 }
 
-/// Only standard output is written to without a name.
+/// Only standard output is written to without a name. Who closed it (`head`, say) has read enough.
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Failure {
+        if error.kind() == std::io::ErrorKind::BrokenPipe {
+            return Failure::said();
+        }
         Failure(format!("standard output: {error}"))
     }
 }

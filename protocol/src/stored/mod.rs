@@ -10,6 +10,7 @@
     clippy::field_reassign_with_default,
     clippy::manual_range_contains,
     clippy::nonminimal_bool,
+    clippy::vec_init_then_push,
     clippy::too_many_lines,
     reason = "generated"
 )]

@@ -54,9 +54,9 @@ fn cases() -> String {
                 let bytes =
                     write(&message, &value, version, Noise::None).expect("what the version has");
                 let mut hex = String::new();
-                bytes
-                    .iter()
-                    .for_each(|byte| drop(write!(hex, "{byte:02x}")));
+                for byte in bytes {
+                    let _ = write!(hex, "{byte:02x}");
+                }
                 let _ = writeln!(out, "{} {version} {hex}", info.name);
             }
         }
