@@ -40,3 +40,8 @@ pub fn wait_for<T>(what: &str, condition: impl FnMut() -> Option<T>) -> T {
 pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     wait_for(what, || condition().then_some(()));
 }
+
+/// Lets time pass between two rounds of work that goes on by the clock; never to wait for something.
+pub fn pause(span: Duration) {
+    std::thread::sleep(span);
+}

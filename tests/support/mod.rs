@@ -16,5 +16,6 @@ pub mod port;
 pub mod process;
 pub mod random;
 pub mod record;
+pub mod scrape;
 pub mod segments;
 pub mod tools;

@@ -1,5 +1,5 @@
 //! Limits of connections: for all, for an address, and while the broker runs.
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -81,4 +81,51 @@ fn beyond_the_limit_of_all_a_connection_waits_its_turn() {
     drop(second);
     let answer = third.receive::<ApiVersionsRequest>(2, number);
     assert_eq!(answer.error_code, 0, "when another has ended");
+}
+
+/// So many as this process and the broker may have open.
+fn raise_limit_of_descriptors() -> usize {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    let _ = setrlimit(Resource::Nofile, limit.clone());
+    usize::try_from(limit.maximum.unwrap_or(u64::MAX)).unwrap_or(usize::MAX)
+}
+
+/// Ten thousand connections, one half silent, the other stopped in the middle of a request: each costs little, and who asks
+/// is answered as before.
+#[test]
+fn ten_thousand_half_open_connections_cost_little_and_delay_nobody() {
+    const COUNT: usize = 10_000;
+    let count = COUNT.min(raise_limit_of_descriptors().saturating_sub(1000));
+    let settings = [("ringmain.shards", "2")];
+    let broker = Broker::start("half-open", &settings);
+    let mut client = Connection::open(broker.port);
+    answers(&mut client);
+    let before = broker.resident_kib().expect("it runs");
+    let half_open: Vec<TcpStream> = (0..count)
+        .map(|number| {
+            let mut stream =
+                TcpStream::connect(("127.0.0.1", broker.port)).expect("the port is open");
+            if number % 2 == 0 {
+                let start = [0, 0, 3, 232, 0, 3];
+                stream.write_all(&start).expect("the broker takes bytes");
+            }
+            stream
+        })
+        .collect();
+    for _ in 0..200 {
+        let begun = clock::now();
+        answers(&mut client);
+        // As long as a heartbeat may take on a machine where compilers run.
+        assert!(begun.elapsed() < Duration::from_secs(1));
+    }
+    let mut another = Connection::open(broker.port);
+    answers(&mut another);
+    let grown = (broker.resident_kib().expect("it runs")).saturating_sub(before);
+    println!("{count} half-open connections: {grown} KiB");
+    let each = grown * 1024 / count as u64;
+    assert!(each < 16 * 1024, "{each} bytes for each");
+    drop(half_open);
+    answers(&mut client);
 }

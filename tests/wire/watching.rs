@@ -1,7 +1,5 @@
 //! What the HTTP port tells: health, and metrics that a Prometheus can read.
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::time::Duration;
 
 use kafka_protocol::messages::{ApiVersionsRequest, FetchRequest, MetadataRequest};
@@ -10,27 +8,8 @@ use crate::batch::Batch;
 use crate::client::{Connection, with_length};
 use crate::common::{FETCH, PRODUCE, Topic, creatable, create, fetch_request, produce_as, text};
 use crate::support::broker::Broker;
+use crate::support::scrape::{exchange, get};
 use crate::support::{clock, port};
-
-/// Sends bytes and reads to the end: status and body.
-fn exchange(port: u16, request: &[u8]) -> (u16, String) {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("the HTTP port is open");
-    stream.write_all(request).expect("the broker takes bytes");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("a whole answer");
-    let (head, body) = answer.split_once("\r\n\r\n").expect("headers end");
-    let status = head.split(' ').nth(1).and_then(|word| word.parse().ok());
-    let length = format!("content-length: {}", body.len());
-    assert!(head.contains(&length), "{head}");
-    (status.expect("a status"), body.to_owned())
-}
-
-fn get(port: u16, path: &str) -> (u16, String) {
-    exchange(
-        port,
-        format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").as_bytes(),
-    )
-}
 
 /// The values of a scrape by name and labels, added up over the cores; every one has its type and its help.
 fn metrics(port: u16) -> BTreeMap<String, f64> {
