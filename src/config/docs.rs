@@ -69,9 +69,6 @@ fn section(page: &mut String, title: &str, rows: impl Iterator<Item = &'static K
         };
         let change = match (key.update, key.status) {
             (Update::ReadOnly, _) => "",
-            _ if super::dynamic::NOT_YET.contains(&key.name) => {
-                " Kafka can change it while running; not here yet."
-            }
             (_, keys::Status::Done) => " Can be changed while running.",
             _ => " Kafka can change it while running.",
         };

@@ -1,13 +1,13 @@
 //! Broker settings that change while the broker runs (KIP-226): what may be set, and what follows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::BrokerConfig;
 use super::error::ConfigError;
 use super::keys::{self, Key, Update};
 use super::settings::{self, DynamicSettings, Settings};
 use super::value::Value;
+use super::{BrokerConfig, Endpoint};
 
 /// Whom a dynamic setting is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,9 +17,6 @@ pub enum DynamicScope {
     /// One broker.
     Broker,
 }
-
-/// Keys that Kafka can change for one broker and this broker cannot yet.
-pub(super) const NOT_YET: [&str; 2] = ["listeners", "listener.security.protocol.map"];
 
 /// Checks all the dynamic settings that `scope` would have then, as Kafka's `DynamicBrokerConfig.validate`.
 ///
@@ -58,10 +55,6 @@ pub fn check_dynamic(
             "Cannot update these configs at default cluster level, broker id must be specified";
         refuse(own, why)?;
     }
-    refuse(
-        all(&|name| NOT_YET.contains(&name)),
-        "Cannot update these configs dynamically yet",
-    )?;
     for (name, text) in after {
         // What is for one listener has the type of the key behind it.
         let key = keys::listener_override(name).unwrap_or(name);
@@ -74,7 +67,36 @@ pub fn check_dynamic(
         DynamicScope::Cluster => dynamic.cluster = after.clone(),
         DynamicScope::Broker => dynamic.broker = after.clone(),
     }
-    BrokerConfig::new(settings.with_dynamic(dynamic)).map(|_| ())
+    let changed = BrokerConfig::new(settings.with_dynamic(dynamic))?;
+    match after.contains_key("listeners") {
+        true => check_listeners(&BrokerConfig::new(settings.clone())?, &changed),
+        false => Ok(()),
+    }
+}
+
+/// Who was told of a listener must find it.
+fn check_listeners(before: &BrokerConfig, after: &BrokerConfig) -> Result<(), ConfigError> {
+    let names = |endpoints: &[&[Endpoint]]| -> BTreeSet<String> {
+        let all = endpoints.iter().flat_map(|endpoints| endpoints.iter());
+        all.map(|endpoint| endpoint.name.clone()).collect()
+    };
+    let advertised = names(&[&before.advertised_listeners]);
+    let listeners = names(&[&after.listeners, &after.controller_listeners]);
+    if advertised.is_subset(&listeners) {
+        return Ok(());
+    }
+    let set = |names: &BTreeSet<String>| {
+        let names: Vec<String> = names
+            .iter()
+            .map(|name| format!("ListenerName({name})"))
+            .collect();
+        format!("Set({})", names.join(", "))
+    };
+    Err(ConfigError::relation(format!(
+        "Advertised listeners '{}' must be a subset of listeners '{}'",
+        set(&advertised),
+        set(&listeners)
+    )))
 }
 
 impl BrokerConfig {
@@ -84,10 +106,16 @@ impl BrokerConfig {
     /// # Errors
     /// Why they do not fit.
     pub fn with_dynamic(&self, dynamic: DynamicSettings) -> Result<BrokerConfig, ConfigError> {
-        let changed = BrokerConfig::new(self.settings.with_dynamic(dynamic))?;
+        let mut changed = BrokerConfig::new(self.settings.with_dynamic(dynamic))?;
+        let bound = |wanted: Endpoint| {
+            let mut known = self.listeners.iter();
+            let known = known.find(|known| known.name == wanted.name);
+            known.cloned().unwrap_or(wanted)
+        };
+        let listeners = std::mem::take(&mut changed.listeners);
         Ok(BrokerConfig {
-            // Bound already, perhaps to ports that the system chose.
-            listeners: self.listeners.clone(),
+            // Bound already, perhaps to ports that the system chose: one that stays keeps its address, as in Kafka.
+            listeners: listeners.into_iter().map(bound).collect(),
             advertised_listeners: self.advertised_listeners.clone(),
             controller_listeners: self.controller_listeners.clone(),
             advertised_controller_listeners: self.advertised_controller_listeners.clone(),

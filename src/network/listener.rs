@@ -13,13 +13,19 @@ use shards::io::{AcceptedSocket, TcpListener};
 use tracing::{debug, info, warn};
 
 use super::connection;
-use crate::shard::{Caller, Park, Shard};
+use crate::shard::{Caller, OpenListener, Park, Shard};
 
 /// How long accepting rests after the system refused a connection (no descriptors, no memory).
 const REST_AFTER_FAILURE: Duration = Duration::from_millis(100);
 
-/// Accepts until the broker stops; while there are as many connections as there may be, nobody.
-pub async fn accept(shard: Rc<Shard>, listener: TcpListener, index: usize, kind: ListenerKind) {
+/// Accepts until the broker stops or closes the listener; while there are as many connections as there may be, nobody.
+pub async fn accept(
+    shard: Rc<Shard>,
+    listener: TcpListener,
+    opened: OpenListener,
+    kind: ListenerKind,
+) {
+    let index = opened.index;
     loop {
         let next = std::pin::pin!(async {
             if kind == ListenerKind::Broker {
@@ -31,7 +37,9 @@ pub async fn accept(shard: Rc<Shard>, listener: TcpListener, index: usize, kind:
             }
             listener.accept().await
         });
-        let stop = std::pin::pin!(shard.stopping.wait());
+        let stops = std::pin::pin!(shard.stopping.wait());
+        let closes = std::pin::pin!(opened.closing.wait());
+        let stop = select(stops, closes);
         match select(next, stop).await {
             Either::Right(_) => return,
             Either::Left((Ok(socket), _)) => hand_over(&shard, socket, index, kind),

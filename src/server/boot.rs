@@ -18,7 +18,7 @@ use super::inventory::{self, LogDirectory};
 use super::listeners::{Bound, bind_endpoint};
 use super::metadata_log::MetadataLogFile;
 use super::registration::registration;
-use super::{Node, ServeError, checkpoints, disks, stop};
+use super::{Node, ServeError, checkpoints, disks, doors, stop};
 use crate::controller::{Controller, ControllerOptions, ControllerSettings, SnapshotRules};
 use crate::shard::Shard;
 use crate::{http, network};
@@ -93,7 +93,7 @@ async fn start(
     let node_id = shard.config.node_id;
     let held = inventory::settle(&shard.core, &mut directories, &image, node_id).await;
     inventory::tell(&directories);
-    let hosting = Rc::new(Hosting::new(shard.clone(), directories).await);
+    let hosting = Rc::new(Hosting::new(shard.clone(), directories, node.backend).await);
     let (partitions, offline) = hosting.open_first(image, held).await;
     if offline > 0 {
         warn!(
@@ -112,7 +112,9 @@ async fn start(
         })
     });
     shard.set_controller(controller.clone());
-    open_doors(shard, listeners)?;
+    doors::open(shard, listeners)?;
+    // The metadata may name others than the file.
+    doors::follow(shard, &shard.view().config, node.backend);
     keep_house(shard, &hosting, &metadata_log, space);
     let watch = disks::watch(shard.clone(), hosting.clone(), controller.clone());
     drop(shard.core.spawn(TaskClass::Background, "disks", watch));
@@ -190,23 +192,6 @@ async fn open_directories(shard: &Rc<Shard>, node: &Node) -> Result<Vec<LogDirec
         open.push(LogDirectory::open(&shard.core, path, id.unwrap_or(Uuid::ZERO)).await?);
     }
     Ok(open)
-}
-
-/// Begins to accept on every listener.
-fn open_doors(shard: &Rc<Shard>, listeners: Vec<Bound>) -> Result<(), ServeError> {
-    for bound in listeners {
-        let address = bound.socket.local_addr();
-        let listener = bound
-            .socket
-            .attach(&shard.core)
-            .map_err(|source| ServeError::Listener {
-                endpoint: address.to_string(),
-                source,
-            })?;
-        let accept = network::accept(shard.clone(), listener, bound.index, bound.kind);
-        drop(shard.core.spawn(TaskClass::Network, "accept", accept));
-    }
-    Ok(())
 }
 
 /// The tasks that run for as long as the broker does.

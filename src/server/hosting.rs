@@ -14,10 +14,11 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 use protocol::{Str, Uuid};
 use shards::io::dir;
-use shards::{CoreId, TaskClass};
+use shards::{BackendKind, CoreId, TaskClass};
 use storage::{Shutdown, StorageError};
 use tracing::{info, warn};
 
+use super::doors;
 use super::hosted::{self, OpenJob};
 use super::inventory::LogDirectory;
 use crate::config::{BrokerConfig, DynamicSettings, TopicConfig};
@@ -47,6 +48,7 @@ pub struct Hosting {
     placement: RefCell<Placement>,
     placement_path: PathBuf,
     placement_dirty: Cell<bool>,
+    backend: BackendKind,
 }
 
 /// The work that a change means for one core.
@@ -62,7 +64,11 @@ struct CoreWork {
 
 impl Hosting {
     /// Reads the placement of the last run, if there is a sound one.
-    pub async fn new(shard: Rc<Shard>, directories: Vec<LogDirectory>) -> Self {
+    pub async fn new(
+        shard: Rc<Shard>,
+        directories: Vec<LogDirectory>,
+        backend: BackendKind,
+    ) -> Self {
         let path = shard.config.storage.metadata_log_dir.join(PLACEMENT_FILE);
         let stored = dir::read_file(&shard.core, &path, PLACEMENT_BYTES_MAX).await;
         let placement = match stored.map(|bytes| Placement::decode(&bytes)) {
@@ -76,6 +82,7 @@ impl Hosting {
         Hosting {
             config: RefCell::new(shard.config.clone()),
             dynamic: RefCell::default(),
+            backend,
             shard,
             directories,
             failed: RefCell::default(),
@@ -291,7 +298,10 @@ impl Hosting {
         }
         self.dynamic.replace(dynamic.clone());
         match self.shard.config.with_dynamic(dynamic) {
-            Ok(config) => *self.config.borrow_mut() = Arc::new(config),
+            Ok(config) => {
+                doors::follow(&self.shard, &config, self.backend);
+                *self.config.borrow_mut() = Arc::new(config);
+            }
             Err(problem) => {
                 warn!(%problem, "settings in the metadata do not fit together; keeping those from before");
             }

@@ -6,6 +6,7 @@ mod boot;
 mod checkpoints;
 mod disk_space;
 mod disks;
+mod doors;
 mod hosted;
 mod hosting;
 mod inventory;

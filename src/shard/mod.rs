@@ -6,6 +6,7 @@ mod controlling;
 mod disk_failures;
 mod groups;
 mod metrics;
+mod open_listeners;
 mod start;
 mod stopping;
 mod view;
@@ -32,6 +33,7 @@ pub use connections::{Caller, Connections, Door, Place};
 pub use controlling::{ask_controller, auto_create, next_producer_id};
 pub use disk_failures::DiskFailures;
 pub use metrics::*;
+pub use open_listeners::{OpenListener, OpenListeners};
 pub use start::Start;
 pub use stopping::Stopping;
 pub use view::ClusterView;
@@ -90,6 +92,8 @@ pub struct Shard {
     pub connections: Connections,
     /// Connections of every core; used on the core that accepts.
     pub door: Door,
+    /// The broker's open listeners; used on the core that accepts.
+    pub open_listeners: OpenListeners,
     /// Set when the broker stops: no new work.
     pub stopping: Stopping,
     /// Set when everything has stopped: the core may end.
@@ -148,6 +152,7 @@ impl Shard {
             groups,
             connections: Connections::default(),
             door: Door::new(usize::from(cores)),
+            open_listeners: OpenListeners::default(),
             stopping: Stopping::default(),
             released: Stopping::default(),
             disk_failures: DiskFailures::default(),

@@ -1,5 +1,11 @@
 //! Several listeners: whoever asks by one of them is sent to addresses of that one.
-use kafka_protocol::messages::{DescribeClusterRequest, FindCoordinatorRequest, MetadataRequest};
+use kafka_protocol::messages::incremental_alter_configs_request::{
+    AlterConfigsResource, AlterableConfig,
+};
+use kafka_protocol::messages::{
+    ApiVersionsRequest, DescribeClusterRequest, FindCoordinatorRequest,
+    IncrementalAlterConfigsRequest, MetadataRequest,
+};
 
 use crate::client::Connection;
 use crate::common::{Topic, creatable, create, fetch_request, text};
@@ -84,4 +90,84 @@ fn every_answer_names_this_node_by_the_listener_that_was_asked() {
         [told.clone(), told.clone(), told.clone()]
     );
     assert_eq!(leader_named(&mut Connection::open(outside), &topic), told);
+}
+
+/// Sets or takes away settings of this broker; the code and text of a refusal.
+fn alter(connection: &mut Connection, settings: &[(&str, Option<&str>)]) -> (i16, String) {
+    const BROKER: i8 = 4;
+    let configs = settings.iter().map(|(key, value)| {
+        AlterableConfig::default()
+            .with_name(text(key))
+            .with_config_operation(i8::from(value.is_none()))
+            .with_value(value.map(text))
+    });
+    let resource = AlterConfigsResource::default()
+        .with_resource_type(BROKER)
+        .with_resource_name(text("1"))
+        .with_configs(configs.collect());
+    let request = IncrementalAlterConfigsRequest::default().with_resources(vec![resource]);
+    let answer = connection.call(1, &request).responses.remove(0);
+    let message = answer.error_message.map(|text| text.to_string());
+    (answer.error_code, message.unwrap_or_default())
+}
+
+/// Whether a listener answers there.
+fn answers(port: u16) -> bool {
+    std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
+}
+
+#[test]
+fn listeners_open_and_close_while_the_broker_runs() {
+    const INVALID_REQUEST: i16 = 42;
+    let mut broker = Broker::start("dynamic-listeners", &[("ringmain.shards", "2")]);
+    let (client, controller, extra) = (broker.port, broker.controller_port, port::free());
+    let own = format!("PLAINTEXT://127.0.0.1:{client},CONTROLLER://127.0.0.1:{controller}");
+    let more = format!("{own},EXTRA://127.0.0.1:{extra}");
+    let map = "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,EXTRA:PLAINTEXT";
+    let protocols = ("listener.security.protocol.map", Some(map));
+    let mut connection = Connection::open(client);
+    let (code, message) = alter(&mut connection, &[("listeners", Some(&more))]);
+    assert_eq!(code, INVALID_REQUEST);
+    assert!(
+        message.ends_with("No security protocol defined for listener EXTRA"),
+        "{message}"
+    );
+    let without_own = format!("CONTROLLER://127.0.0.1:{controller},EXTRA://127.0.0.1:{extra}");
+    let (code, message) = alter(
+        &mut connection,
+        &[protocols, ("listeners", Some(&without_own))],
+    );
+    assert_eq!(code, INVALID_REQUEST);
+    assert!(
+        message.contains("a subset of the ones defined in listeners"),
+        "{message}"
+    );
+    assert!(!answers(extra));
+
+    let opened = alter(&mut connection, &[protocols, ("listeners", Some(&more))]);
+    assert_eq!(opened, (0, String::new()));
+    let mut by_extra = Connection::open(extra);
+    let versions = |connection: &mut Connection| {
+        connection
+            .call(0, &ApiVersionsRequest::default())
+            .error_code
+    };
+    assert_eq!(versions(&mut by_extra), 0);
+    // Nobody can be sent to a node by a listener that it does not advertise.
+    let metadata = MetadataRequest::default().with_topics(Some(Vec::new()));
+    assert!(by_extra.call(9, &metadata).brokers.is_empty());
+
+    assert!(broker.stop().success());
+    broker.restart();
+    clock::wait_until("the listener is open again", || answers(extra));
+    let mut connection = Connection::open(client);
+    let mut by_extra = Connection::open(extra);
+    assert_eq!(versions(&mut by_extra), 0);
+    assert_eq!(
+        alter(&mut connection, &[("listeners", None)]),
+        (0, String::new())
+    );
+    clock::wait_until("the listener is closed", || !answers(extra));
+    by_extra.expect_closed("a connection of a listener that is gone");
+    assert_eq!(versions(&mut connection), 0, "the other ones stay");
 }
