@@ -11,7 +11,7 @@ use super::api::{Call, Handler};
 use super::loggers;
 use crate::config::Overrides;
 use crate::config::describe::{
-    DescribedConfig, describe_broker, describe_cluster_defaults, describe_topic,
+    ConfigSource, DescribedConfig, describe_broker, describe_cluster_defaults, describe_topic,
 };
 use crate::config::describe_group::{describe_client_metrics, describe_group};
 use crate::metadata::configs::{ResourceConfig, ResourceType};
@@ -231,9 +231,13 @@ fn entry(
             .kind
             .filter(|_| typed)
             .map_or(0, |kind| kind.wire_id()),
-        documentation: config
-            .documentation
-            .filter(|_| typed && request.include_documentation)
-            .map(Str::from),
+        documentation: match config.source {
+            // Kafka has none for loggers, and says so whether it is asked or not.
+            ConfigSource::BrokerLogger => typed.then(Str::default),
+            _ => config
+                .documentation
+                .filter(|_| typed && request.include_documentation)
+                .map(Str::from),
+        },
     }
 }

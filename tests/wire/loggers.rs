@@ -29,6 +29,7 @@ fn levels(connection: &mut Connection) -> Vec<(String, String)> {
     let configs = result.configs.into_iter().map(|config| {
         assert_eq!(config.config_source, DYNAMIC_BROKER_LOGGER_SOURCE);
         assert!(!config.read_only && !config.is_sensitive && config.synonyms.is_empty());
+        assert_eq!(config.documentation.as_deref(), Some(""), "none, not null");
         let value = config.value.expect("a level");
         (config.name.to_string(), value.to_string())
     });
