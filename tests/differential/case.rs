@@ -108,6 +108,11 @@ impl Base {
         self
     }
 
+    /// Whether it is asked as it is, and nothing else.
+    pub fn is_one_case(&self) -> bool {
+        self.mutated.is_none() && (self.more)().is_empty()
+    }
+
     /// Asked as it is, in every version.
     pub fn unbroken(mut self) -> Self {
         self.mutated = None;

@@ -187,6 +187,17 @@ impl Differences {
         all.find(|named| named.covers(api, case.version, &name, difference))
     }
 
+    /// Whether one of them says that Apache does not answer.
+    pub fn tell_of_silence(&self, case: &Case) -> bool {
+        let silence = Difference {
+            path: "connection".to_owned(),
+            apache: "Silent".to_owned(),
+            ours: "Open".to_owned(),
+        };
+        self.find(case, &silence)
+            .is_some_and(|named| named.apache.contains("Silent"))
+    }
+
     /// Whether all of them have a name.
     pub fn cover(&self, case: &Case, found: &[Difference]) -> bool {
         found.iter().all(|it| self.find(case, it).is_some())

@@ -10,7 +10,10 @@ use crate::support::broker::Broker;
 use crate::value::Value;
 
 /// How long an answer may take before both sides are held to be silent. Only few cases wait so long.
-const PATIENCE: Duration = Duration::from_secs(4);
+pub const PATIENCE: Duration = Duration::from_secs(12);
+
+/// And where it is known that Apache says nothing.
+pub const PATIENCE_WITH_THE_SILENT: Duration = Duration::from_secs(3);
 
 /// The least time for the second side, after the first has taken all.
 const PATIENCE_LEAST: Duration = Duration::from_millis(500);
@@ -154,10 +157,10 @@ impl Side {
         [&length.to_be_bytes()[..], &out].concat()
     }
 
-    /// What came of the request sent last, and `waited` ago.
-    pub fn receive(&mut self, api: &Api, request: &Request, waited: Duration) -> Outcome {
+    /// What comes of the request sent last, within that time.
+    pub fn receive(&mut self, api: &Api, request: &Request, patience: Duration) -> Outcome {
         let stream = self.stream.as_mut().expect("a request was sent");
-        let patience = PATIENCE.saturating_sub(waited).max(PATIENCE_LEAST);
+        let patience = patience.max(PATIENCE_LEAST);
         stream
             .set_read_timeout(Some(patience))
             .expect("a limit can be set");

@@ -1,8 +1,9 @@
 //! Both brokers, set up alike and asked alike.
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::messages::{self, Api};
-use crate::side::{Answer, Connection, Frame, Outcome, Request, Side};
+use crate::side::{Answer, Connection, Frame, Outcome, PATIENCE, Request, Side};
 use crate::support::broker::{Broker, Program};
 use crate::support::clock;
 use crate::value::Value;
@@ -42,13 +43,21 @@ impl Stage {
     }
 
     pub fn ask(&mut self, request: &Request) -> [Outcome; 2] {
+        self.ask_within(PATIENCE, request)
+    }
+
+    /// Asks both, and waits so long for what they say.
+    pub fn ask_within(&mut self, patience: Duration, request: &Request) -> [Outcome; 2] {
         let api = &self.apis[&request.api];
         for side in &mut self.sides {
             side.send(api, request);
         }
         let [apache, ours] = &mut self.sides;
         let sent = clock::now();
-        [apache, ours].map(|side| side.receive(api, request, sent.elapsed()))
+        [apache, ours].map(|side| {
+            let left = patience.saturating_sub(sent.elapsed());
+            side.receive(api, request, left)
+        })
     }
 
     /// Asks both what must be answered.

@@ -26,7 +26,7 @@ pub fn reading() -> Vec<Base> {
 }
 
 pub fn changing() -> Vec<Base> {
-    [of_topics(), of_brokers(), of_others()].concat()
+    [of_topics(), of_others()].concat()
 }
 
 /// A setting as CreateTopics and AlterConfigs have it; IncrementalAlterConfigs sets it then.
@@ -135,28 +135,18 @@ fn described_broker(_: Names) -> Asked {
     describe(BROKER, Value::text("1"))
 }
 
-/// The keys that these cases set for all brokers, with their defaults again.
+/// Nothing that is for all brokers.
 fn plain_default(stage: &mut Stage, _: Names) {
-    let keys = [
-        "background.threads",
-        "log.cleanup.policy",
-        "log.segment.bytes",
-    ];
-    let deleted = keys.map(|key| operation(key, DELETE, Value::Null));
-    let request = alter(BROKER, Value::text(""), Value::list(deleted));
-    stage.make(
-        "IncrementalAlterConfigs",
-        1,
-        &request,
-        "responses.0.error_code",
-    );
+    let request = alter(BROKER, Value::text(""), Value::list([]));
+    stage.make("AlterConfigs", 2, &request, "responses.0.error_code");
 }
 
 fn described_default(_: Names) -> Asked {
     describe(BROKER, Value::text(""))
 }
 
-fn of_brokers() -> Vec<Base> {
+/// Before there are many topics: Apache goes through all of them each time. The last two leave nothing behind.
+pub fn of_brokers() -> Vec<Base> {
     vec![
         Base::new("AlterConfigs", "of a broker", |_| {
             let settings = [
@@ -203,6 +193,16 @@ fn of_brokers() -> Vec<Base> {
             alter(BROKER, Value::text(""), Value::list(settings))
         })
         .prepare(plain_default)
+        .then(described_default),
+        Base::new("AlterConfigs", "of a broker, back to nothing", |_| {
+            alter(BROKER, Value::text("1"), Value::list([]))
+        })
+        .unbroken()
+        .then(described_broker),
+        Base::new("AlterConfigs", "of all brokers, back to nothing", |_| {
+            alter(BROKER, Value::text(""), Value::list([]))
+        })
+        .unbroken()
         .then(described_default),
     ]
 }

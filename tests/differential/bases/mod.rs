@@ -18,6 +18,7 @@ pub fn all() -> Vec<Base> {
         features::bases(),
         topics::reading(),
         configs::reading(),
+        configs::of_brokers(),
         partitions::reading(),
         records::bases(),
         groups::bases(),
