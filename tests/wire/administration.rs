@@ -208,6 +208,25 @@ fn records_below_an_offset_go_and_stay_away() {
     assert_eq!(start_seen(&mut connection, 10), (0, 10));
 }
 
+fn page_of(
+    connection: &mut Connection,
+    names: &[&str],
+    limit: i32,
+    cursor: Option<(&str, i32)>,
+) -> DescribeTopicPartitionsResponse {
+    let named = |name: &&str| TopicRequest::default().with_name(text(name).into());
+    let cursor = cursor.map(|(name, index)| {
+        Cursor::default()
+            .with_topic_name(text(name).into())
+            .with_partition_index(index)
+    });
+    let request = DescribeTopicPartitionsRequest::default()
+        .with_topics(names.iter().map(named).collect())
+        .with_response_partition_limit(limit)
+        .with_cursor(cursor);
+    connection.call(0, &request)
+}
+
 #[test]
 fn topics_come_page_by_page() {
     const INVALID_REQUEST: i16 = 42;
@@ -216,20 +235,6 @@ fn topics_come_page_by_page() {
     let topics: Vec<Topic> = ["a", "b", "c"]
         .map(|name| topic(&mut connection, name, 3, &[]))
         .into();
-    let ask =
-        |connection: &mut Connection, names: &[&str], limit: i32, cursor: Option<(&str, i32)>| {
-            let named = |name: &&str| TopicRequest::default().with_name(text(name).into());
-            let cursor = cursor.map(|(name, index)| {
-                Cursor::default()
-                    .with_topic_name(text(name).into())
-                    .with_partition_index(index)
-            });
-            let request = DescribeTopicPartitionsRequest::default()
-                .with_topics(names.iter().map(named).collect())
-                .with_response_partition_limit(limit)
-                .with_cursor(cursor);
-            connection.call(0, &request)
-        };
     let shape = |answer: &DescribeTopicPartitionsResponse| {
         let topics: Vec<(String, usize)> = answer
             .topics
@@ -250,7 +255,7 @@ fn topics_come_page_by_page() {
             next.map(|it| (it.topic_name.to_string(), it.partition_index)),
         )
     };
-    let page = ask(&mut connection, &[], 4, None);
+    let page = page_of(&mut connection, &[], 4, None);
     let expected = (
         vec![("a".into(), 3), ("b".into(), 1)],
         Some(("b".into(), 1)),
@@ -261,11 +266,11 @@ fn topics_come_page_by_page() {
         page.topics[0].partitions[2].eligible_leader_replicas,
         Some(Vec::new())
     );
-    let page = ask(&mut connection, &[], 5, Some(("b", 1)));
+    let page = page_of(&mut connection, &[], 5, Some(("b", 1)));
     assert_eq!(shape(&page), (vec![("b".into(), 2), ("c".into(), 3)], None));
-    let page = ask(&mut connection, &["zz", "c"], 0, None);
+    let page = page_of(&mut connection, &["zz", "c"], 0, None);
     assert_eq!(shape(&page), (vec![("c".into(), 1)], Some(("c".into(), 1))));
-    let page = ask(&mut connection, &["zz", "c"], 10, None);
+    let page = page_of(&mut connection, &["zz", "c"], 10, None);
     assert_eq!(
         shape(&page),
         (vec![("c".into(), 3), ("zz".into(), 0)], None)
@@ -275,14 +280,14 @@ fn topics_come_page_by_page() {
         page.topics[1].topic_authorized_operations, page.topics[0].topic_authorized_operations,
         "nobody may not see what is not there"
     );
-    let page = ask(&mut connection, &["zz", "c"], 3, None);
+    let page = page_of(&mut connection, &["zz", "c"], 3, None);
     assert_eq!(
         shape(&page),
         (vec![("c".into(), 3)], Some(("zz".into(), 0))),
         "what is not there has no room either on a page that is full"
     );
     for cursor in [("b", 0), ("a", -1)] {
-        let page = ask(&mut connection, &["a"], 10, Some(cursor));
+        let page = page_of(&mut connection, &["a"], 10, Some(cursor));
         assert_eq!(page.topics[0].error_code, INVALID_REQUEST);
     }
 }
