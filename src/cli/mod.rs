@@ -2,6 +2,8 @@
 //! do, so files are read and written plainly.
 
 mod config;
+#[cfg(test)]
+mod docs;
 mod environment;
 mod load;
 mod serve;
@@ -51,6 +53,10 @@ struct Line {
 }
 
 #[derive(Subcommand, Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "there is one of them in a process"
+)]
 enum Command {
     /// Run a node: broker and controller in one process
     Serve(serve::ServeArgs),

@@ -48,19 +48,52 @@ struct Addresses {
 
 impl BrokersOrControllers {
     pub(super) fn connect(&self) -> Result<Client, Failure> {
-        let (target, text) = match &self.addresses {
-            Addresses {
-                bootstrap_controller: Some(text),
-                ..
-            } => (Target::Controllers, text.as_str()),
-            Addresses {
-                bootstrap_server, ..
-            } => (
+        let addresses = &self.addresses;
+        let (target, text) = match &addresses.bootstrap_controller {
+            Some(text) => (Target::Controllers, text.as_str()),
+            None => (
                 Target::Brokers,
-                bootstrap_server.as_deref().unwrap_or_default(),
+                addresses.bootstrap_server.as_deref().unwrap_or_default(),
             ),
         };
         Ok(Client::connect(self.config.settings(target, text)?)?)
+    }
+}
+
+/// The same before a command of which not every one connects.
+#[derive(Args, Debug, Clone)]
+pub(super) struct MaybeAddresses {
+    /// The brokers to connect to at first
+    #[arg(long, value_name = "HOST:PORT,...", global = true)]
+    bootstrap_server: Option<String>,
+    /// The controllers to connect to at first, instead of brokers
+    #[arg(
+        long,
+        value_name = "HOST:PORT,...",
+        global = true,
+        conflicts_with = "bootstrap_server"
+    )]
+    bootstrap_controller: Option<String>,
+    /// A properties file for the client: timeouts, client.id
+    #[arg(long, value_name = "FILE", global = true)]
+    command_config: Option<PathBuf>,
+}
+
+impl MaybeAddresses {
+    pub(super) fn connect(&self) -> Result<Client, Failure> {
+        let (target, text) = match (&self.bootstrap_controller, &self.bootstrap_server) {
+            (Some(text), _) => (Target::Controllers, text),
+            (None, Some(text)) => (Target::Brokers, text),
+            (None, None) => {
+                return Err(Failure::new(
+                    "You must specify either --bootstrap-controller or --bootstrap-server.",
+                ));
+            }
+        };
+        let config = CommandConfig {
+            command_config: self.command_config.clone(),
+        };
+        Ok(Client::connect(config.settings(target, text)?)?)
     }
 }
 
@@ -80,4 +113,14 @@ impl CommandConfig {
         };
         Ok(Settings::new(target, addresses, properties)?)
     }
+}
+
+/// An error where a flag is given that does not go with the others; `place` says where it does.
+pub(super) fn only(given: bool, flag: &str, fits: bool, place: &str) -> Result<(), Failure> {
+    if given && !fits {
+        return Err(Failure::new(format!(
+            "{flag} can only be used with {place}"
+        )));
+    }
+    Ok(())
 }

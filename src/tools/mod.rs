@@ -7,13 +7,23 @@
 )]
 
 mod admin;
+mod broker_api_versions;
 pub mod client;
 mod cluster;
 mod columns;
+mod configs;
+mod consumer_groups;
+mod delete_records;
 mod doctor;
 mod dump_log;
+mod exception;
 mod failure;
+mod features;
 mod flags;
+mod get_offsets;
+mod groups;
+mod log_dirs;
+mod metadata_quorum;
 mod pattern;
 mod progress;
 mod stored;
@@ -27,11 +37,33 @@ pub use failure::Failure;
 
 /// The tools, each under the name of Kafka's script without `kafka-` and `.sh`.
 #[derive(Subcommand, Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "there is one of them in a process"
+)]
 pub enum Tool {
+    /// Show which versions of which APIs each broker speaks
+    BrokerApiVersions(broker_api_versions::BrokerApiVersionsArgs),
     /// Show the cluster's id and its nodes, unregister a node
     Cluster(cluster::ClusterArgs),
     /// Say in plain words what is wrong with a cluster; code 0 when nothing is
     Doctor(doctor::DoctorArgs),
+    /// Show and change the settings of topics, brokers, their loggers, groups and client metrics
+    Configs(configs::ConfigsArgs),
+    /// List, describe and delete consumer groups, reset their offsets
+    ConsumerGroups(consumer_groups::ConsumerGroupsArgs),
+    /// Delete the records of partitions up to an offset
+    DeleteRecords(delete_records::DeleteRecordsArgs),
+    /// Show and change the levels of the cluster's features
+    Features(features::FeaturesArgs),
+    /// Show the offsets of a moment in each partition
+    GetOffsets(get_offsets::GetOffsetsArgs),
+    /// List groups of all types
+    Groups(groups::GroupsArgs),
+    /// Show what lies in the data directories of brokers
+    LogDirs(log_dirs::LogDirsArgs),
+    /// Show the quorum of controllers
+    MetadataQuorum(metadata_quorum::MetadataQuorumArgs),
     /// Create, delete, describe and change topics
     Topics(topics::TopicsArgs),
     /// Show what is in the files of a log directory
@@ -45,8 +77,17 @@ impl Tool {
     /// Why it ended with code 1.
     pub fn run(self, out: &mut dyn Write) -> Result<(), Failure> {
         match self {
+            Tool::BrokerApiVersions(arguments) => broker_api_versions::run(&arguments, out),
             Tool::Cluster(arguments) => cluster::run(&arguments, out),
             Tool::Doctor(arguments) => doctor::run(&arguments, out),
+            Tool::Configs(arguments) => configs::run(&arguments, out),
+            Tool::ConsumerGroups(arguments) => consumer_groups::run(&arguments, out),
+            Tool::DeleteRecords(arguments) => delete_records::run(&arguments, out),
+            Tool::Features(arguments) => features::run(&arguments, out),
+            Tool::GetOffsets(arguments) => get_offsets::run(&arguments, out),
+            Tool::Groups(arguments) => groups::run(&arguments, out),
+            Tool::LogDirs(arguments) => log_dirs::run(&arguments, out),
+            Tool::MetadataQuorum(arguments) => metadata_quorum::run(&arguments, out),
             Tool::Topics(arguments) => topics::run(&arguments, out),
             Tool::DumpLog(arguments) => dump_log::run(&arguments, out),
         }

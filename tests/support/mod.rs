@@ -7,6 +7,7 @@
 pub mod apache;
 pub mod broker;
 pub mod clock;
+pub mod commands;
 pub mod control_group;
 pub mod corpus;
 pub mod doctor;

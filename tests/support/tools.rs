@@ -9,13 +9,14 @@ use super::driver::{build_folder, once, run};
 use super::process::Process;
 
 /// Our small programs around them, compiled when first needed.
-fn classes() -> PathBuf {
+pub fn classes() -> PathBuf {
     let folder = build_folder("tools-classes");
     let sources = [
         "pom.xml",
         "AdminCalls.java",
         "Apache.java",
         "ConfigTable.java",
+        "Commands.java",
         "RoundTrip.java",
         "TerseFailure.java",
     ]

@@ -11,7 +11,7 @@ use protocol::{Str, Uuid};
 use super::Failure;
 use super::admin::list_topics;
 use super::client::Client;
-use super::flags::Brokers;
+use super::flags::{Brokers, only};
 use super::pattern::{Pattern, is_internal};
 
 #[derive(Args, Debug)]
@@ -126,97 +126,85 @@ pub(super) fn run(arguments: &TopicsArgs, out: &mut dyn Write) -> Result<(), Fai
 
 /// Which flags go together.
 fn check(arguments: &TopicsArgs) -> Result<(), Failure> {
-    let Action {
-        create,
-        delete,
-        alter,
-        list,
-        describe,
-    } = arguments.action;
-    if describe && arguments.if_exists && arguments.topic.is_none() && arguments.topic_id.is_none()
-    {
+    let action = &arguments.action;
+    let unnamed = arguments.topic.is_none();
+    if action.describe && arguments.if_exists && unnamed && arguments.topic_id.is_none() {
         return Err(Failure::new(
             "--topic or --topic-id is required to describe a topic",
         ));
     }
-    if (create || alter || delete) && arguments.topic.is_none() {
+    if (action.create || action.alter || action.delete) && unnamed {
         return Err(Failure::new("--topic is required with this action"));
     }
-    if alter && !arguments.configs.is_empty() {
+    if action.alter && !arguments.configs.is_empty() {
         return Err(Failure::new(
             "--config cannot be used with --alter: use `ringmain configs --alter` for the settings of a topic",
         ));
     }
-    if alter && arguments.partitions.is_none() {
+    if action.alter && arguments.partitions.is_none() {
         return Err(Failure::new("--partitions is required with --alter"));
     }
+    let assigned = arguments.replica_assignment.is_some();
+    if action.create
+        && assigned
+        && (arguments.partitions.is_some() || arguments.replication_factor.is_some())
+    {
+        return Err(Failure::new(
+            "--replica-assignment with --create says itself how many partitions and replicas there are: leave \
+             --partitions and --replication-factor out",
+        ));
+    }
+    check_places(arguments)
+}
+
+/// Which flag goes with which action.
+fn check_places(arguments: &TopicsArgs) -> Result<(), Failure> {
+    let action = &arguments.action;
     let reports = arguments.under_replicated_partitions
         || arguments.unavailable_partitions
         || arguments.under_min_isr_partitions
         || arguments.at_min_isr_partitions;
-    let rules: [(bool, &str, bool, &str); 10] = [
-        (
-            !arguments.configs.is_empty(),
-            "--config",
-            create,
-            "--create",
-        ),
-        (
-            arguments.partitions.is_some(),
-            "--partitions",
-            create || alter,
-            "--create and --alter",
-        ),
-        (
-            arguments.replication_factor.is_some(),
-            "--replication-factor",
-            create,
-            "--create",
-        ),
-        (
-            arguments.replica_assignment.is_some(),
-            "--replica-assignment",
-            create || alter,
-            "--create and --alter",
-        ),
-        (
-            arguments.replica_assignment.is_some() && create,
-            "--replica-assignment",
-            arguments.partitions.is_none() && arguments.replication_factor.is_none(),
-            "--create where neither --partitions nor --replication-factor is given",
-        ),
-        (reports, "the choice of partitions", describe, "--describe"),
-        (
-            arguments.topics_with_overrides,
-            "--topics-with-overrides",
-            describe && !reports,
-            "--describe without a choice of partitions",
-        ),
-        (
-            arguments.if_exists,
-            "--if-exists",
-            alter || delete || describe,
-            "--alter, --delete and --describe",
-        ),
-        (
-            arguments.if_not_exists,
-            "--if-not-exists",
-            create,
-            "--create",
-        ),
-        (
-            arguments.exclude_internal,
-            "--exclude-internal",
-            list || describe,
-            "--list and --describe",
-        ),
-    ];
-    match rules.iter().find(|(given, _, fits, _)| *given && !fits) {
-        Some((_, flag, _, place)) => Err(Failure::new(format!(
-            "{flag} can only be used with {place}"
-        ))),
-        None => Ok(()),
-    }
+    let changes = action.create || action.alter;
+    let factor = arguments.replication_factor.is_some();
+    let described = action.describe && !reports;
+    let existing = action.alter || action.delete || action.describe;
+    let shown = action.list || action.describe;
+    let configs = !arguments.configs.is_empty();
+    only(configs, "--config", action.create, "--create")?;
+    let counted = arguments.partitions.is_some();
+    only(counted, "--partitions", changes, "--create and --alter")?;
+    only(factor, "--replication-factor", action.create, "--create")?;
+    let assigned = arguments.replica_assignment.is_some();
+    only(
+        assigned,
+        "--replica-assignment",
+        changes,
+        "--create and --alter",
+    )?;
+    only(
+        reports,
+        "a choice of partitions",
+        action.describe,
+        "--describe",
+    )?;
+    let overrides = arguments.topics_with_overrides;
+    let place = "--describe without a choice of partitions";
+    only(overrides, "--topics-with-overrides", described, place)?;
+    let place = "--alter, --delete and --describe";
+    only(arguments.if_exists, "--if-exists", existing, place)?;
+    only(
+        arguments.if_not_exists,
+        "--if-not-exists",
+        action.create,
+        "--create",
+    )?;
+    let place = "--list and --describe";
+    only(
+        arguments.exclude_internal,
+        "--exclude-internal",
+        shown,
+        place,
+    )
 }
 
 fn list(client: &mut Client, arguments: &TopicsArgs, out: &mut dyn Write) -> Result<(), Failure> {
