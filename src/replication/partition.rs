@@ -151,16 +151,17 @@ impl Partition {
         }
     }
 
-    /// Tells of a damaged batch that a reader came upon, once.
-    pub fn tell_damage(&self, failure: &StorageError) {
+    /// Tells of a damaged batch that a reader of this offset came upon, once.
+    pub fn tell_damage(&self, failure: &StorageError, offset: i64) {
         let StorageError::Corrupt { file, at, .. } = failure else {
             return;
         };
         let mut told = self.damages_told.borrow_mut();
         if told.len() < DAMAGES_TOLD_MAX && told.insert((file.clone(), *at)) {
             error!(
-                partition = %self.log.partition(), %failure,
-                "a damaged batch cannot be served; those before and behind it can"
+                partition = %self.log.partition(), offset, %failure,
+                "a damaged batch cannot be served; those before and behind it can: let consumers go on behind it, \
+                 or delete the records up to there (DeleteRecords)"
             );
         }
     }

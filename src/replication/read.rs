@@ -221,7 +221,7 @@ async fn read_one(
         .log
         .read(request.offset, read_limits)
         .await
-        .map_err(|error| failure(partition, error))?;
+        .map_err(|error| failure(partition, error, request.offset))?;
     fetched.records = FetchedRecords::Slices {
         bytes: result.bytes as usize,
         parts: result.pieces.into_iter().map(part).collect(),
@@ -229,11 +229,11 @@ async fn read_one(
     Ok(fetched)
 }
 
-fn failure(partition: &Partition, error: ReadError) -> ReadFailure {
+fn failure(partition: &Partition, error: ReadError, offset: i64) -> ReadFailure {
     match error {
         ReadError::OutOfRange { .. } => ReadFailure::OutOfRange,
         ReadError::Storage(error) => {
-            partition.tell_damage(&error);
+            partition.tell_damage(&error, offset);
             ReadFailure::Storage(error)
         }
     }

@@ -161,7 +161,8 @@ pub fn tell(name: &TopicPartition, report: &RecoveryReport) {
             partition = %name, file = %damage.file.display(), at = damage.from,
             bytes = damage.to - damage.from, offset = damage.first_offset,
             next_offset = damage.next_offset, why = %damage.why,
-            "a segment is damaged: the records at these offsets cannot be read; all others are kept"
+            "a segment is damaged: the records at these offsets cannot be read, all others are kept: let consumers \
+             go on at next_offset, or delete the records before it (DeleteRecords)"
         );
     }
     for repaired in &report.repaired {

@@ -34,8 +34,17 @@ fn a_batch_that_went_bad_in_the_middle_is_told_and_nothing_behind_it_is_lost() {
             file.display().to_string(),
             format!("at={from} "),
             "offset=20 ".to_owned(),
+            "next_offset=21 ".to_owned(),
+            "let consumers go on at next_offset".to_owned(),
         ];
         assert!(tells(&broker.log(), &words), "{words:?}");
+        let words = [
+            format!("partition={topic}-0 "),
+            "offset=20 ".to_owned(),
+            file.display().to_string(),
+            "let consumers go on behind it".to_owned(),
+        ];
+        assert!(tells(&broker.log(), &words), "{words:?}\n{}", broker.log());
         let later = offset_of_time(port, topic, time_of(20) + 500);
         assert_eq!(later, (0, 21), "{topic}");
         goes_on(port, topic, BATCHES);
