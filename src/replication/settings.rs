@@ -70,6 +70,7 @@ fn log_config(topic: &TopicConfig, limits: BrokerLimits) -> LogConfig {
         flush_messages: topic.flush_messages,
         flush_ms: topic.flush_ms,
         preallocate: topic.preallocate,
+        compacted: topic.cleanup.compact,
         timestamp_type: match topic.timestamp_type {
             TimestampType::CreateTime => LogTimestampType::CreateTime,
             TimestampType::LogAppendTime => LogTimestampType::LogAppendTime,

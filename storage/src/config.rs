@@ -28,6 +28,8 @@ pub struct LogConfig {
     pub flush_ms: i64,
     /// `preallocate`: give a new segment all its space at once.
     pub preallocate: bool,
+    /// `cleanup.policy` has `compact`: offsets may be missing between two segments.
+    pub compacted: bool,
     pub timestamp_type: TimestampType,
     /// `producer.id.expiration.ms`: idle producers are forgotten after this.
     pub producer_id_expiration_ms: i64,
@@ -51,6 +53,7 @@ impl Default for LogConfig {
             flush_messages: i64::MAX,
             flush_ms: i64::MAX,
             preallocate: false,
+            compacted: false,
             timestamp_type: TimestampType::CreateTime,
             producer_id_expiration_ms: 86_400_000,
             max_producers: 100_000,

@@ -235,6 +235,76 @@ fn a_write_that_was_lost_ends_the_log() {
     });
 }
 
+/// A length that was not durable when the power went: the segment ends with a whole batch, and offsets are missing.
+#[test]
+fn a_segment_without_its_end_ends_the_log() {
+    let directory = TempDir::new("short");
+    let path = directory.path();
+    on_core(move |core| async move {
+        make_log(&core, &path.join("whole"), &config()).await;
+        let whole = path.join("whole/topic-0");
+        let sizes = batch_sizes(&log_file(&whole, 0));
+        // Nothing of the first segment is left, or some of it, or nothing of the active one either.
+        for (kept, active_too) in [(0, false), (3, false), (sizes.len() - 1, true)] {
+            for compacted in [false, true] {
+                let root = path.join("short");
+                copy(&whole, &root.join("topic-0"));
+                let file = log_file(&root.join("topic-0"), 0);
+                let length = sizes[..kept].iter().sum();
+                set_length(&file, length);
+                if active_too {
+                    for later in std::fs::read_dir(root.join("topic-0")).unwrap() {
+                        let later = later.unwrap().path();
+                        let name = later.file_name().unwrap().to_string_lossy().into_owned();
+                        let of_first = name.starts_with(&format!("{:020}", 0));
+                        if name.ends_with(".log") && !of_first {
+                            set_length(&later, 0);
+                        }
+                    }
+                }
+                let storage = storage(&core);
+                let config = LogConfig {
+                    compacted,
+                    ..config()
+                };
+                let (log, report) = open(&storage, &root, config, UNCLEAN).await;
+                assert_eq!(report.damages, []);
+                if compacted {
+                    assert_eq!(report.truncations, []);
+                    assert!(log.segment_count() > 1);
+                    continue;
+                }
+                let end = kept as i64;
+                assert_eq!((log.segment_count(), log.log_end_offset()), (1, end));
+                let [cut] = &report.truncations[..] else {
+                    panic!("{:?}", report.truncations);
+                };
+                assert_eq!((&cut.file, cut.at, cut.bytes), (&file, length, 0));
+                assert_eq!(records_from(&core, &log, 0).await.len() as i64, end);
+                goes_on(&core, &log).await;
+            }
+        }
+    });
+}
+
+/// Of batches with one record each.
+fn batch_sizes(file: &Path) -> Vec<u64> {
+    let bytes = std::fs::read(file).unwrap();
+    let mut sizes = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        let length = u32::from_be_bytes(bytes[at + 8..at + 12].try_into().unwrap());
+        sizes.push(u64::from(length) + 12);
+        at += length as usize + 12;
+    }
+    sizes
+}
+
+fn set_length(file: &Path, length: u64) {
+    let file = std::fs::OpenOptions::new().write(true).open(file).unwrap();
+    file.set_len(length).unwrap();
+}
+
 #[test]
 fn damage_stays_where_it_is_after_a_clean_stop() {
     let directory = TempDir::new("clean-damage");

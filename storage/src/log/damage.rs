@@ -3,8 +3,8 @@
 //! Recovery looks for the end of a log, and a torn write is its end. A bad batch that others follow is something else:
 //! what follows was written and acknowledged later, and must stay. So the damaged place stays as it is, is told, and
 //! whoever reads there gets an error; readers before and behind it notice nothing. Only where the place holds zeros as
-//! an unfinished write leaves them (power went, and the disk kept a later write but not this one) the log ends there:
-//! nothing that no flush made durable was promised beyond.
+//! an unfinished write leaves them (power went, and the disk kept a later write but not this one), or where a segment
+//! lacks its end, the log ends there: nothing that no flush made durable was promised beyond.
 
 use super::recovery::open_segment;
 use crate::batch::PREFIX;

@@ -470,7 +470,8 @@ impl Loader<'_> {
             let holds_bytes = |later: &&i64| files.segments[later].log > 0;
             let next_base = bases[at + 1..].iter().find(holds_bytes).copied();
             let scan = self.recover(base_offset, lengths, next_base).await?;
-            let ends = scan.fault.is_some() && next_base != Some(scan.next_offset);
+            let lacks_its_end = self.lacks_its_end(&scan, bases.get(at + 1).copied());
+            let ends = lacks_its_end || scan.fault.is_some() && next_base != Some(scan.next_offset);
             found.push((base_offset, scan));
             if ends {
                 for later in &bases[at + 1..] {
@@ -480,6 +481,29 @@ impl Loader<'_> {
             }
         }
         Ok(found)
+    }
+
+    /// Whether a segment of whole batches ends before the next one begins: the power went before its last length was
+    /// durable. As with a write that was lost, the log ends there.
+    fn lacks_its_end(&mut self, scan: &Scan, next_base: Option<i64>) -> bool {
+        let next_base = next_base.filter(|next| *next > scan.next_offset);
+        let (None, false, Some(next_base)) =
+            (&scan.fault, self.options.config.compacted, next_base)
+        else {
+            return false;
+        };
+        self.report.truncations.push(Truncation {
+            file: segment_path(self.directory, scan.index.base_offset, FileKind::Log),
+            at: scan.size.into(),
+            bytes: 0,
+            why: format!(
+                "offsets {} to {} are missing behind it",
+                scan.next_offset,
+                next_base - 1
+            ),
+            only_zeros: false,
+        });
+        true
     }
 
     /// Checks a segment batch by batch, cuts it behind the last good one, rewrites its indexes. `next_base` is that of
