@@ -6,13 +6,11 @@
 mod corpus;
 #[path = "../fuzz/decoders.rs"]
 mod decoders;
+#[path = "../fuzz/seeds.rs"]
+mod seeds;
 #[path = "../fuzz/within.rs"]
 mod within;
 
-#[path = "decoders/seeds.rs"]
-mod seeds;
-
-use std::fs;
 use std::path::Path;
 
 type Entry = fn(&[u8]) -> bool;
@@ -73,22 +71,6 @@ fn hostile_files_are_errors_and_cost_no_memory() {
 fn saved(name: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus");
     corpus::read(&folder, name)
-}
-
-/// Writes the sound and the saved inputs where a fuzzer starts from: `cargo test --test decoders -- --ignored`.
-#[test]
-#[ignore = "writes into target/fuzz-seeds"]
-fn write_seeds() {
-    for (name, _) in TARGETS {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
-            .join("seeds")
-            .join(name);
-        fs::create_dir_all(&folder).expect("the target folder can be written");
-        let inputs = seeds::of(name).into_iter().chain(saved(name));
-        for (index, seed) in inputs.enumerate() {
-            fs::write(folder.join(index.to_string()), seed).expect("a seed");
-        }
-    }
 }
 
 /// splitmix64: small, seeded, the same everywhere.

@@ -1,13 +1,30 @@
-//! Hostile sessions against the whole broker in the simulation: the saved corpus of the fuzz target, and seeded choices for
-//! every API. See fuzz/README.md.
+//! Hostile clients against the whole broker, which runs in a simulated world: see fuzz/README.md for how to play many.
+//!
+//! An input is a list of choices: which of two connections asks next, which API in which version, the value of every
+//! field, whether the frame is damaged, and whether its answer is awaited before the next request. Both connections are
+//! its own; the broker stays for the next inputs. A third connection, the witness, works on a topic that nobody else
+//! knows. What must hold:
+//! - nothing panics, and the broker still stops cleanly and starts again;
+//! - every connection gets answers to its own requests, in their order, each readable in the version that was asked;
+//! - requests that the schema allows are answered, and end no connection;
+//! - the witness is answered as if it were alone;
+//! - an input takes little memory.
 #![allow(clippy::print_stdout, reason = "a test says what it ran")]
 
+mod arena;
+#[path = "../simulation/broker.rs"]
+mod broker;
+mod choices;
+mod generate;
 #[path = "../../protocol/tests/wire/interpreter.rs"]
 #[allow(
     dead_code,
     reason = "shared with the tests of the codec, which use the rest"
 )]
 mod interpreter;
+mod known;
+mod link;
+mod play;
 #[path = "../../protocol/tests/wire/random.rs"]
 #[allow(
     dead_code,
@@ -20,18 +37,23 @@ mod random;
     reason = "shared with the build script, which uses the rest"
 )]
 mod schema;
-#[path = "../../fuzz/session/mod.rs"]
-mod session;
+mod witness;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
-use broker::handlers::SUPPORTED;
+use ::broker::handlers::SUPPORTED;
+use ::broker::telemetry;
+use arena::Played;
+use generate::Schema;
+use protocol::ApiKey;
 use random::Random;
-use session::Schema;
 
 /// For each API.
-const INPUTS: u64 = 10;
-/// Bytes of choices at most.
+const INPUTS: u64 = 100;
+/// Against one broker, at most.
+const PER_BROKER: usize = 2000;
+/// Bytes of choices at most; most inputs have far fewer.
 const LENGTH: u64 = 600;
 
 fn number(name: &str, default: u64) -> u64 {
@@ -39,58 +61,88 @@ fn number(name: &str, default: u64) -> u64 {
     given.map_or(default, |text| text.parse().expect("a number"))
 }
 
+/// The seeds to play: `RINGMAIN_FUZZ_SEEDS=3,17`, or `RINGMAIN_FUZZ_INPUTS` from `RINGMAIN_FUZZ_SEED` on.
+fn seeds() -> Vec<u64> {
+    if let Ok(given) = std::env::var("RINGMAIN_FUZZ_SEEDS") {
+        let given = given.split(',');
+        return given.map(|seed| seed.parse().expect("a number")).collect();
+    }
+    let first = number("RINGMAIN_FUZZ_SEED", 0);
+    (first..first + number("RINGMAIN_FUZZ_INPUTS", INPUTS)).collect()
+}
+
+fn input(api: ApiKey, seed: u64) -> Vec<u8> {
+    let mut random = Random::of(api.name(), 0, seed);
+    let most = random.below(LENGTH) + 1;
+    let length = random.below(most) as usize;
+    random.bytes(length)
+}
+
 #[test]
 fn hostile_sessions_disturb_nobody() {
-    let schema = Schema::read();
-    let longest = number("RINGMAIN_FUZZ_LENGTH", LENGTH);
-    let (inputs, first) = (
-        number("RINGMAIN_FUZZ_INPUTS", INPUTS),
-        number("RINGMAIN_FUZZ_SEED", 0),
-    );
     if std::env::var_os("RINGMAIN_FUZZ_LOG").is_some() {
-        broker::telemetry::log::set_up().expect("the first to log");
+        telemetry::log::set_up().expect("the first to log");
     }
+    let (schema, seeds) = (Schema::read(), seeds());
     let only = std::env::var("RINGMAIN_FUZZ_API").ok();
     for api in SUPPORTED {
         if only.as_ref().is_some_and(|only| only != api.name()) {
             continue;
         }
-        let (mut requests, mut answers, mut memory, mut left) = (0, 0, 0, 0);
         let start = now();
-        for seed in first..first + inputs {
-            let mut random = Random::of(api.name(), 0, seed);
-            let length = random.below(longest) as usize;
-            let data = random.bytes(length);
-            let played = seeded(&schema, &data, *api, seed);
-            requests += played.requests;
-            answers += played.answers;
-            memory = memory.max(played.memory);
-            left += played.left;
-        }
-        println!(
-            "{}: {inputs} sessions, {requests} requests, {answers} answers, at most {memory} bytes, {left} left, {:?}",
-            api.name(),
-            start.elapsed()
-        );
+        let all = play_all(&schema, *api, &seeds);
+        println!("{}: {all:?}, {:?}", api.name(), start.elapsed());
+        let Played {
+            requests, answers, ..
+        } = all;
         assert!(answers > requests / 4, "{}: {answers} answers", api.name());
     }
 }
 
-/// Says which input it was, should it fail.
-fn seeded(schema: &Schema, data: &[u8], api: protocol::ApiKey, seed: u64) -> session::Played {
-    struct Tell(&'static str, u64);
-    impl Drop for Tell {
-        fn drop(&mut self) {
-            if std::thread::panicking() {
-                println!(
-                    "RINGMAIN_FUZZ_API={} RINGMAIN_FUZZ_SEED={} repeats it",
-                    self.0, self.1
-                );
+/// Plays all, each broker as many as it bears; where one fails, says which are enough for that.
+fn play_all(schema: &Schema, api: ApiKey, seeds: &[u64]) -> Played {
+    let mut all = Played::default();
+    while let Some(rest) = seeds.get(all.inputs..).filter(|rest| !rest.is_empty()) {
+        let rest = &rest[..rest.len().min(PER_BROKER)];
+        let Some(played) = try_these(schema, api, rest) else {
+            let few = fewest(schema, api, rest.to_vec());
+            let few: Vec<String> = few.iter().map(u64::to_string).collect();
+            panic!(
+                "RINGMAIN_FUZZ_API={} RINGMAIN_FUZZ_SEEDS={} shows it again",
+                api.name(),
+                few.join(",")
+            );
+        };
+        all.inputs += played.inputs;
+        all.requests += played.requests;
+        all.answers += played.answers;
+        all.memory = all.memory.max(played.memory);
+    }
+    all
+}
+
+/// None where a promise was broken; what the panic said is on standard error.
+fn try_these(schema: &Schema, api: ApiKey, seeds: &[u64]) -> Option<Played> {
+    let inputs = seeds.iter().map(|seed| input(api, *seed)).collect();
+    catch_unwind(AssertUnwindSafe(|| arena::play(schema, api, inputs))).ok()
+}
+
+/// Leaves out what is not needed for a failure: halves, quarters, and so on to single inputs.
+fn fewest(schema: &Schema, api: ApiKey, mut seeds: Vec<u64>) -> Vec<u64> {
+    let mut part = seeds.len() / 2;
+    while part > 0 {
+        let mut at = 0;
+        while at < seeds.len() {
+            let mut fewer = seeds.clone();
+            fewer.drain(at..seeds.len().min(at + part));
+            match fewer.is_empty() || try_these(schema, api, &fewer).is_some() {
+                true => at += part,
+                false => seeds = fewer,
             }
         }
+        part /= 2;
     }
-    let _tell = Tell(api.name(), seed);
-    session::play(schema, data, Some(api))
+    seeds
 }
 
 #[expect(clippy::disallowed_methods, reason = "a test measures real time")]

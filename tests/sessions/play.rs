@@ -10,13 +10,12 @@ use protocol::wire::Writer;
 use protocol::{ApiKey, ListenerKind};
 use shards::Core;
 
-use super::Played;
-use super::choices::Choices;
-use super::generate::{Generator, Schema};
-use super::known::Known;
-use super::link::{Came, Link, Owed};
-use super::witness::Witness;
+use crate::choices::Choices;
+use crate::generate::{Generator, Schema};
 use crate::interpreter::{self, Noise, Value};
+use crate::known::Known;
+use crate::link::{Came, Link, Owed};
+use crate::witness::Witness;
 
 /// Requests of one input.
 const STEPS_MAX: u64 = 1024;
@@ -25,7 +24,14 @@ const STEP_PATIENCE: Duration = Duration::from_millis(50);
 /// How long answers are awaited at the end, longer than anything but what waits for others.
 const LAST_PATIENCE: Duration = Duration::from_secs(30);
 /// The witness works after so many requests.
-const WITNESS_EVERY: u64 = 4;
+const WITNESS_EVERY: u64 = 8;
+
+/// What came of one session.
+#[derive(Default)]
+pub struct Asked {
+    pub requests: u64,
+    pub answers: u64,
+}
 
 /// Asks until the choices are used up.
 pub async fn session(
@@ -33,36 +39,33 @@ pub async fn session(
     address: SocketAddr,
     schema: &Schema,
     mut choices: Choices<'_>,
-    focus: Option<ApiKey>,
-    mut known: Known,
-    mut witness: Witness,
-) -> (Played, Witness) {
+    focus: ApiKey,
+    known: &mut Known,
+    witness: &mut Witness,
+) -> Asked {
     let mut links = [
         Link::open(core, address, 0).await,
         Link::open(core, address, 1 << 20).await,
     ];
-    witness.connect(core, address).await;
-    let mut played = Played::default();
-    // The first choice is the restart's.
-    choices.byte();
-    while !choices.is_empty() && played.requests < STEPS_MAX {
+    let mut asked = Asked::default();
+    while !choices.is_empty() && asked.requests < STEPS_MAX {
         let link = &mut links[choices.below(2)];
-        let api = match focus {
-            Some(api) if !choices.one_in(4) => api,
-            _ => *choices.pick(SUPPORTED),
+        let api = match choices.one_in(4) {
+            false => focus,
+            true => *choices.pick(SUPPORTED),
         };
-        let frame = request(schema, &mut choices, &known, link, api);
+        let frame = request(schema, &mut choices, known, link, api);
         link.send(frame).await;
-        played.requests += 1;
+        asked.requests += 1;
         if !choices.one_in(3) {
-            drain(link, &mut known, &mut played, STEP_PATIENCE).await;
+            drain(link, known, &mut asked, STEP_PATIENCE).await;
         }
-        if played.requests % WITNESS_EVERY == 0 {
+        if asked.requests % WITNESS_EVERY == 0 {
             witness.work().await;
         }
     }
     for link in &mut links {
-        drain(link, &mut known, &mut played, LAST_PATIENCE).await;
+        drain(link, known, &mut asked, LAST_PATIENCE).await;
         // Behind a request that waits for others everything waits.
         let waits = link.owed.iter().find(|owed| may_wait(owed.api));
         let first = link.owed.iter().find(|owed| owed.certain);
@@ -71,7 +74,7 @@ pub async fn session(
         }
     }
     witness.work().await;
-    (played, witness)
+    asked
 }
 
 /// Whether an answer can wait for what others do.
@@ -83,11 +86,11 @@ fn may_wait(api: ApiKey) -> bool {
 }
 
 /// Takes the answers that are owed, as far as they come.
-async fn drain(link: &mut Link, known: &mut Known, played: &mut Played, patience: Duration) {
+async fn drain(link: &mut Link, known: &mut Known, asked: &mut Asked, patience: Duration) {
     while !link.owed.is_empty() {
         match link.receive(patience).await {
             Came::Answer(api, version, answer) => {
-                played.answers += 1;
+                asked.answers += 1;
                 known.learn(api, version, &answer);
             }
             Came::Closed => {
@@ -133,6 +136,10 @@ fn request(
     if choices.one_in(10) {
         damage(&mut body, choices);
         certain = false;
+    }
+    // A cluster that forgets its only broker has none, as with Apache Kafka: the witness would notice that.
+    if api == ApiKey::UnregisterBroker && body.starts_with(&1_i32.to_be_bytes()) {
+        body[3] = 7;
     }
     if choices.one_in(40) {
         version = choices.byte().into();

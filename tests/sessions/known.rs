@@ -4,8 +4,11 @@ use bytes::Bytes;
 use protocol::frame::decode_response;
 use protocol::messages::{
     CreateTopicsResponse, FetchResponse, InitProducerIdResponse, JoinGroupResponse,
+    MetadataResponse,
 };
 use protocol::{ApiKey, Uuid};
+
+use crate::generate::TOPICS;
 
 /// As many of each are remembered.
 const KEPT: usize = 4;
@@ -41,6 +44,20 @@ impl Known {
                 let created = decode_response::<CreateTopicsResponse>(answer.clone(), version);
                 for topic in created.into_iter().flat_map(|(_, created)| created.topics) {
                     keep(&mut self.topics, topic.topic_id);
+                }
+            }
+            // Topics come again, with other ids, after they were deleted.
+            ApiKey::Metadata => {
+                let told = decode_response::<MetadataResponse>(answer.clone(), version);
+                let topics = told.into_iter().flat_map(|(_, told)| told.topics);
+                for topic in topics.filter(|topic| topic.topic_id != Uuid::ZERO) {
+                    if topic
+                        .name
+                        .as_deref()
+                        .is_some_and(|name| TOPICS.contains(&name))
+                    {
+                        keep(&mut self.topics, topic.topic_id);
+                    }
                 }
             }
             ApiKey::InitProducerId => {

@@ -10,10 +10,11 @@ use protocol::records::{BatchBuilder, BatchView};
 use protocol::{Request, Str, Uuid};
 use shards::Core;
 
-use super::generate::TOPICS;
-use super::known::Known;
-use super::link::{Came, Link, Owed};
+use crate::generate::TOPICS;
+use crate::known::Known;
+use crate::link::{Came, Link, Owed};
 
+/// Nobody else knows it.
 const TOPIC: &str = "witness";
 const PATIENCE: Duration = Duration::from_secs(60);
 const PRODUCE: i16 = 13;
@@ -24,7 +25,7 @@ const LIST_OFFSETS: i16 = 8;
 const FIRST_CORRELATION: i32 = 1 << 30;
 
 pub struct Witness {
-    link: Option<Link>,
+    link: Link,
     topic: Uuid,
     /// Records written so far; the value of each is its number.
     written: i64,
@@ -60,7 +61,7 @@ pub async fn prepare(core: Core, address: SocketAddr) -> (Witness, Known) {
     };
     let metadata = call(&mut link, METADATA, &metadata_of_it()).await;
     let witness = Witness {
-        link: None,
+        link,
         topic,
         written: 0,
         metadata,
@@ -79,14 +80,9 @@ fn metadata_of_it() -> MetadataRequest {
 }
 
 impl Witness {
-    pub async fn connect(&mut self, core: &Core, address: SocketAddr) {
-        self.link = Some(Link::open(core, address, FIRST_CORRELATION).await);
-    }
-
     /// Writes, reads back, and looks at what the cluster says of its topic.
     pub async fn work(&mut self) {
-        let link = self.link.as_mut().expect("it is connected");
-        let produced = call(link, PRODUCE, &produce(self.topic, self.written)).await;
+        let produced = call(&mut self.link, PRODUCE, &produce(self.topic, self.written)).await;
         let answer = &produced.responses[0].partition_responses[0];
         assert_eq!((answer.error_code, answer.base_offset), (0, self.written));
         self.written += 1;
@@ -96,7 +92,7 @@ impl Witness {
     /// The last record, the end of the log and the metadata are what they must be.
     async fn look(&mut self) {
         let (topic, last) = (self.topic, self.written - 1);
-        let link = self.link.as_mut().expect("it is connected");
+        let link = &mut self.link;
         if last >= 0 {
             let fetched = call(link, FETCH, &fetch(topic, last)).await;
             assert_eq!((fetched.error_code, fetched.session_id), (0, 0));
@@ -118,7 +114,7 @@ impl Witness {
     }
 
     pub async fn after_a_restart(mut self, core: &Core, address: SocketAddr) {
-        self.connect(core, address).await;
+        self.link = Link::open(core, address, FIRST_CORRELATION).await;
         // The epoch of the leader is a new one.
         for topic in &mut self.metadata.topics {
             for partition in &mut topic.partitions {

@@ -8,9 +8,9 @@ use bytes::Bytes;
 use protocol::ApiKey;
 use protocol::records::{BatchBuilder, Compression};
 
-use super::choices::Choices;
-use super::known::Known;
+use crate::choices::Choices;
 use crate::interpreter::Value;
+use crate::known::Known;
 use crate::schema::{self, Field, Kind, Message, Struct, Type};
 
 /// Names that the broker gives and takes; what begins with `witness` is nobody's but the witness's.
@@ -74,6 +74,11 @@ const EDGES: &[i64] = &[
     i64::MAX - 1,
 ];
 
+/// A topic gets no more partitions,
+const PARTITIONS_MAX: i64 = 16;
+/// or more than the broker adds with one request.
+const REFUSED_ABOVE: i64 = 20_000;
+
 /// The requests of all APIs, as the schema describes them.
 #[derive(Clone)]
 pub struct Schema(Rc<BTreeMap<i16, Message>>);
@@ -81,12 +86,7 @@ pub struct Schema(Rc<BTreeMap<i16, Message>>);
 impl Schema {
     pub fn read() -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let folder = ["protocol/schema/api", "../protocol/schema/api"]
-            .map(|folder| root.join(folder))
-            .into_iter()
-            .find(|folder| folder.is_dir())
-            .expect("the schema");
-        let files = schema::read_folder(&folder);
+        let files = schema::read_folder(&root.join("protocol/schema/api"));
         let requests = files
             .into_iter()
             .flat_map(|file| file.messages)
@@ -174,12 +174,19 @@ impl Generator<'_, '_> {
             "partition_max_bytes" | "max_bytes" => &[1 << 20, 1, 1000],
             _ => &[],
         };
-        match self.choices.below(8) {
+        let number = match self.choices.below(8) {
             0..=4 if !small.is_empty() => *self.choices.pick(small),
             0..=1 if !self.known.numbers.is_empty() => *self.choices.pick(&self.known.numbers),
             2 | 3 => self.choices.byte().into(),
             4 => self.choices.long(),
             _ => *self.choices.pick(EDGES),
+        };
+        // Thousands of partitions may be had, and take the memory of thousands.
+        match name {
+            "num_partitions" | "count" if (PARTITIONS_MAX..=REFUSED_ABOVE).contains(&number) => {
+                REFUSED_ABOVE + 1
+            }
+            _ => number,
         }
     }
 
