@@ -12,7 +12,11 @@ pub mod client;
 mod cluster;
 mod columns;
 mod configs;
+mod console_consumer;
+mod console_producer;
+mod consumer;
 mod consumer_groups;
+mod consumer_perf_test;
 mod delete_records;
 mod doctor;
 mod dump_log;
@@ -25,9 +29,14 @@ mod groups;
 mod log_dirs;
 mod metadata_quorum;
 mod pattern;
+mod producer;
+mod producer_perf_test;
 mod progress;
+mod properties;
+mod signals;
 mod stored;
 mod topics;
+mod wake;
 
 use std::io::Write;
 
@@ -66,6 +75,14 @@ pub enum Tool {
     MetadataQuorum(metadata_quorum::MetadataQuorumArgs),
     /// Create, delete, describe and change topics
     Topics(topics::TopicsArgs),
+    /// Print the records of a topic
+    ConsoleConsumer(console_consumer::ConsoleConsumerArgs),
+    /// Write lines of standard input to a topic
+    ConsoleProducer(console_producer::ConsoleProducerArgs),
+    /// Measure how fast records are read
+    ConsumerPerfTest(consumer_perf_test::ConsumerPerfTestArgs),
+    /// Measure how fast records are written
+    ProducerPerfTest(producer_perf_test::ProducerPerfTestArgs),
     /// Show what is in the files of a log directory
     DumpLog(dump_log::DumpLogArgs),
 }
@@ -89,6 +106,10 @@ impl Tool {
             Tool::LogDirs(arguments) => log_dirs::run(&arguments, out),
             Tool::MetadataQuorum(arguments) => metadata_quorum::run(&arguments, out),
             Tool::Topics(arguments) => topics::run(&arguments, out),
+            Tool::ConsoleConsumer(arguments) => console_consumer::run(&arguments, out),
+            Tool::ConsumerPerfTest(arguments) => consumer_perf_test::run(&arguments, out),
+            Tool::ProducerPerfTest(arguments) => producer_perf_test::run(&arguments, out),
+            Tool::ConsoleProducer(arguments) => console_producer::run(&arguments),
             Tool::DumpLog(arguments) => dump_log::run(&arguments, out),
         }
     }

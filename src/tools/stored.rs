@@ -56,10 +56,12 @@ impl fmt::Display for Unreadable {
 }
 
 impl Coordinator {
+    /// `members`: whether what members of consumer groups tell each other is read too.
     pub(super) fn read(
         self,
         key: Bytes,
         value: Option<Bytes>,
+        members: bool,
     ) -> Result<CoordinatorRecord, Unreadable> {
         let (type_id, key) = match self {
             Coordinator::Group => {
@@ -76,7 +78,7 @@ impl Coordinator {
             }
         };
         let key = key.ok_or(Unreadable::Type(type_id))?;
-        let value = value.map(|value| self.read_value(type_id, value));
+        let value = value.map(|value| self.read_value(type_id, value, members));
         Ok(CoordinatorRecord {
             type_id,
             key,
@@ -84,12 +86,17 @@ impl Coordinator {
         })
     }
 
-    fn read_value(self, type_id: i16, value: Bytes) -> Result<(i16, Json), Unreadable> {
+    fn read_value(
+        self,
+        type_id: i16,
+        value: Bytes,
+        members: bool,
+    ) -> Result<(i16, Json), Unreadable> {
         Ok(match self {
             Coordinator::Group => {
                 let (value, version) = GroupValue::decode(type_id, value)?;
                 let mut json = value.json(version);
-                if matches!(value, GroupValue::GroupMetadata(_)) {
+                if members && matches!(value, GroupValue::GroupMetadata(_)) {
                     show_consumers(&mut json);
                 }
                 (version, json)

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read, Write};
 use std::marker::PhantomData;
 use std::net::{TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -183,6 +184,16 @@ impl Connection {
         }
     }
 
+    /// Whether the answer was read already, while another was waited for: then the socket may stay silent.
+    pub fn has_answer<R>(&self, ticket: &Ticket<R>) -> bool {
+        self.early.contains_key(&ticket.correlation_id)
+    }
+
+    /// Whether the answer is still to come, or there. Not so after the connection was opened anew.
+    pub fn expects<R>(&self, ticket: &Ticket<R>) -> bool {
+        self.has_answer(ticket) || self.under_way.contains(&ticket.correlation_id)
+    }
+
     fn answer_to(&mut self, api: ApiKey, id: i32) -> Result<Bytes, ClientError> {
         let deadline = Instant::now() + self.timeout;
         while !self.early.contains_key(&id) {
@@ -297,6 +308,13 @@ impl Connection {
                 api: ApiKey::ApiVersions,
                 error,
             })
+    }
+}
+
+/// To wait until the next answer begins to arrive.
+impl AsFd for Connection {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
     }
 }
 

@@ -105,6 +105,16 @@ impl Client {
             .ok_or(ClientError::NoController)
     }
 
+    /// The connection to a node, if it is open.
+    pub fn known_connection(&self, node: Node) -> Option<&Connection> {
+        self.connections.get(&node)
+    }
+
+    /// Closes the connection to a node; the next request opens another.
+    pub fn forget(&mut self, node: Node) {
+        self.connections.remove(&node);
+    }
+
     /// Asks a node, and waits for the answer. A connection that broke is opened anew by the next call.
     ///
     /// # Errors

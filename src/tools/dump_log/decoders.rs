@@ -105,24 +105,26 @@ impl Decoder {
                 "Failed to decode message at offset {offset} using the specified decoder (message had a missing key)"
             )));
         };
-        Ok(match coordinator.read(key.clone(), record.value.clone()) {
-            Ok(shown) => {
-                let key = labelled("type", shown.type_id, shown.key);
-                let value = match shown.value {
-                    Some((version, value)) => labelled("version", version, value).to_string(),
-                    None => "<DELETE>".to_owned(),
-                };
-                (Some(key.to_string()), Some(value))
-            }
-            Err(Unreadable::Type(kind)) => {
-                let text = format!("Unknown record type {kind} at offset {offset}, skipping.");
-                (Some(text), None)
-            }
-            Err(why) => (
-                Some(format!("Error at offset {offset}, skipping. {why}")),
-                None,
-            ),
-        })
+        Ok(
+            match coordinator.read(key.clone(), record.value.clone(), true) {
+                Ok(shown) => {
+                    let key = labelled("type", shown.type_id, shown.key);
+                    let value = match shown.value {
+                        Some((version, value)) => labelled("version", version, value).to_string(),
+                        None => "<DELETE>".to_owned(),
+                    };
+                    (Some(key.to_string()), Some(value))
+                }
+                Err(Unreadable::Type(kind)) => {
+                    let text = format!("Unknown record type {kind} at offset {offset}, skipping.");
+                    (Some(text), None)
+                }
+                Err(why) => (
+                    Some(format!("Error at offset {offset}, skipping. {why}")),
+                    None,
+                ),
+            },
+        )
     }
 }
 

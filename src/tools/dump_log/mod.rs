@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use self::decoders::{Decoder, TextDecoder};
+pub(super) use self::remote::show as remote_log_metadata;
 use super::Failure;
 
 /// Kafka's flags.

@@ -2,10 +2,13 @@
 
 use bytes::Bytes;
 use protocol::records::Record;
-use protocol::stored::TieredRecord;
+use protocol::stored::{
+    RemoteLogSegmentMetadataRecord, RemoteLogSegmentMetadataSnapshotRecord,
+    RemoteLogSegmentMetadataUpdateRecord, RemotePartitionDeleteMetadataRecord, TieredRecord,
+};
 
 /// What is shown instead where the record cannot be read begins with "Error".
-pub(super) fn show(record: &Record) -> String {
+pub(in crate::tools) fn show(record: &Record) -> String {
     let value = record.value.clone().unwrap_or_default();
     let skipping = |why: String| format!("Error at offset {}, skipping. {why}", record.offset);
     match TieredRecord::decode(value) {
@@ -17,69 +20,77 @@ pub(super) fn show(record: &Record) -> String {
 }
 
 fn text(record: &TieredRecord) -> Option<String> {
-    Some(match record {
-        TieredRecord::RemoteLogSegmentMetadata(segment) => {
-            let id = &segment.remote_log_segment_id;
-            let topic = &id.topic_id_partition;
-            let epochs = segment.segment_leader_epochs.iter();
-            format!(
-                "RemoteLogSegmentMetadata{{remoteLogSegmentId={}, startOffset={}, endOffset={}, brokerId={}, \
-                 maxTimestampMs={}, eventTimestampMs={}, segmentLeaderEpochs={}, segmentSizeInBytes={}, \
-                 customMetadata={}, state={}, txnIdxEmpty={}}}",
-                segment_id(&partition(topic.id, &topic.name, topic.partition), id.id),
-                segment.start_offset,
-                segment.end_offset,
-                segment.broker_id,
-                segment.max_timestamp_ms,
-                segment.event_timestamp_ms,
-                leader_epochs(epochs.map(|one| (one.leader_epoch, one.offset))),
-                segment.segment_size_in_bytes,
-                custom_metadata(segment.custom_metadata.as_ref()),
-                segment_state(segment.remote_log_segment_state)?,
-                segment.txn_index_empty,
-            )
-        }
-        TieredRecord::RemoteLogSegmentMetadataUpdate(update) => {
-            let id = &update.remote_log_segment_id;
-            let topic = &id.topic_id_partition;
-            format!(
-                "RemoteLogSegmentMetadataUpdate{{remoteLogSegmentId={}, customMetadata={}, state={}, \
-                 eventTimestampMs={}, brokerId={}}}",
-                segment_id(&partition(topic.id, &topic.name, topic.partition), id.id),
-                custom_metadata(update.custom_metadata.as_ref()),
-                segment_state(update.remote_log_segment_state)?,
-                update.event_timestamp_ms,
-                update.broker_id,
-            )
-        }
-        TieredRecord::RemotePartitionDeleteMetadata(delete) => {
-            let topic = &delete.topic_id_partition;
-            format!(
-                "RemotePartitionDeleteMetadata{{topicPartition={}, state={}, eventTimestampMs={}, brokerId={}}}",
-                partition(topic.id, &topic.name, topic.partition),
-                partition_state(delete.remote_partition_delete_state)?,
-                delete.event_timestamp_ms,
-                delete.broker_id,
-            )
-        }
-        TieredRecord::RemoteLogSegmentMetadataSnapshot(segment) => {
-            let epochs = segment.segment_leader_epochs.iter();
-            format!(
-                "RemoteLogSegmentMetadataSnapshot{{segmentId={}, startOffset={}, endOffset={}, maxTimestampMs={}, \
-                 segmentLeaderEpochs={}, segmentSizeInBytes={}, customMetadata={}, state={}, txnIdxEmpty={}}}",
-                segment.segment_id,
-                segment.start_offset,
-                segment.end_offset,
-                segment.max_timestamp_ms,
-                leader_epochs(epochs.map(|one| (one.leader_epoch, one.offset))),
-                segment.segment_size_in_bytes,
-                custom_metadata(segment.custom_metadata.as_ref()),
-                segment_state(segment.remote_log_segment_state)?,
-                segment.txn_index_empty,
-            )
-        }
-        TieredRecord::Unknown(_) => return None,
-    })
+    match record {
+        TieredRecord::RemoteLogSegmentMetadata(segment) => segment_text(segment),
+        TieredRecord::RemoteLogSegmentMetadataUpdate(update) => update_text(update),
+        TieredRecord::RemotePartitionDeleteMetadata(delete) => delete_text(delete),
+        TieredRecord::RemoteLogSegmentMetadataSnapshot(snapshot) => snapshot_text(snapshot),
+        TieredRecord::Unknown(_) => None,
+    }
+}
+
+fn segment_text(segment: &RemoteLogSegmentMetadataRecord) -> Option<String> {
+    let id = &segment.remote_log_segment_id;
+    let topic = &id.topic_id_partition;
+    let epochs = segment.segment_leader_epochs.iter();
+    Some(format!(
+        "RemoteLogSegmentMetadata{{remoteLogSegmentId={}, startOffset={}, endOffset={}, brokerId={}, \
+         maxTimestampMs={}, eventTimestampMs={}, segmentLeaderEpochs={}, segmentSizeInBytes={}, \
+         customMetadata={}, state={}, txnIdxEmpty={}}}",
+        segment_id(&partition(topic.id, &topic.name, topic.partition), id.id),
+        segment.start_offset,
+        segment.end_offset,
+        segment.broker_id,
+        segment.max_timestamp_ms,
+        segment.event_timestamp_ms,
+        leader_epochs(epochs.map(|one| (one.leader_epoch, one.offset))),
+        segment.segment_size_in_bytes,
+        custom_metadata(segment.custom_metadata.as_ref()),
+        segment_state(segment.remote_log_segment_state)?,
+        segment.txn_index_empty,
+    ))
+}
+
+fn update_text(update: &RemoteLogSegmentMetadataUpdateRecord) -> Option<String> {
+    let id = &update.remote_log_segment_id;
+    let topic = &id.topic_id_partition;
+    Some(format!(
+        "RemoteLogSegmentMetadataUpdate{{remoteLogSegmentId={}, customMetadata={}, state={}, \
+         eventTimestampMs={}, brokerId={}}}",
+        segment_id(&partition(topic.id, &topic.name, topic.partition), id.id),
+        custom_metadata(update.custom_metadata.as_ref()),
+        segment_state(update.remote_log_segment_state)?,
+        update.event_timestamp_ms,
+        update.broker_id,
+    ))
+}
+
+fn delete_text(delete: &RemotePartitionDeleteMetadataRecord) -> Option<String> {
+    let topic = &delete.topic_id_partition;
+    Some(format!(
+        "RemotePartitionDeleteMetadata{{topicPartition={}, state={}, eventTimestampMs={}, brokerId={}}}",
+        partition(topic.id, &topic.name, topic.partition),
+        partition_state(delete.remote_partition_delete_state)?,
+        delete.event_timestamp_ms,
+        delete.broker_id,
+    ))
+}
+
+fn snapshot_text(segment: &RemoteLogSegmentMetadataSnapshotRecord) -> Option<String> {
+    let epochs = segment.segment_leader_epochs.iter();
+    Some(format!(
+        "RemoteLogSegmentMetadataSnapshot{{segmentId={}, startOffset={}, endOffset={}, maxTimestampMs={}, \
+         segmentLeaderEpochs={}, segmentSizeInBytes={}, customMetadata={}, state={}, txnIdxEmpty={}}}",
+        segment.segment_id,
+        segment.start_offset,
+        segment.end_offset,
+        segment.max_timestamp_ms,
+        leader_epochs(epochs.map(|one| (one.leader_epoch, one.offset))),
+        segment.segment_size_in_bytes,
+        custom_metadata(segment.custom_metadata.as_ref()),
+        segment_state(segment.remote_log_segment_state)?,
+        segment.txn_index_empty,
+    ))
 }
 
 fn partition(topic_id: protocol::Uuid, topic: &str, partition: i32) -> String {
