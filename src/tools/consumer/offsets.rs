@@ -7,6 +7,7 @@ use protocol::messages::{
     ListOffsetsRequest, ListOffsetsRequestListOffsetsPartition, ListOffsetsRequestListOffsetsTopic,
     OffsetFetchRequest, OffsetFetchRequestOffsetFetchRequestGroup,
     OffsetFetchRequestOffsetFetchRequestTopic, OffsetFetchRequestOffsetFetchRequestTopics,
+    OffsetFetchResponse,
 };
 
 use super::group::Position;
@@ -19,6 +20,8 @@ pub(super) const LATEST: i64 = -1;
 /// The last version of OffsetFetch that names topics, and the first that asks for several groups.
 const FETCH_MAX: i16 = 9;
 const GROUPS_FROM: i16 = 8;
+/// The first that can wait for open transactions.
+const STABLE_FROM: i16 = 7;
 
 fn by_topic(partitions: &[Partition]) -> BTreeMap<&Str, Vec<i32>> {
     let mut topics: BTreeMap<&Str, Vec<i32>> = BTreeMap::new();
@@ -40,56 +43,83 @@ pub(super) fn committed(
         let node = client.group_coordinator(group)?;
         let connection = client.connection(node)?;
         let version = connection.version_within::<OffsetFetchRequest>(1, FETCH_MAX)?;
-        let request =
-            if version >= GROUPS_FROM {
-                let topics = topics.iter().map(|(name, indexes)| {
-                    OffsetFetchRequestOffsetFetchRequestTopics {
-                        name: (*name).clone(),
-                        partition_indexes: indexes.clone(),
-                        ..OffsetFetchRequestOffsetFetchRequestTopics::default()
-                    }
-                });
-                OffsetFetchRequest {
-                    groups: vec![OffsetFetchRequestOffsetFetchRequestGroup {
-                        group_id: group.clone(),
-                        topics: Some(topics.collect()),
-                        ..OffsetFetchRequestOffsetFetchRequestGroup::default()
-                    }],
-                    require_stable: true,
-                    ..OffsetFetchRequest::default()
-                }
-            } else {
-                let topics = topics.iter().map(|(name, indexes)| {
-                    OffsetFetchRequestOffsetFetchRequestTopic {
-                        name: (*name).clone(),
-                        partition_indexes: indexes.clone(),
-                    }
-                });
-                OffsetFetchRequest {
-                    group_id: group.clone(),
-                    topics: Some(topics.collect()),
-                    require_stable: version >= 7,
-                    ..OffsetFetchRequest::default()
-                }
-            };
+        let request = committed_request(group, &topics, version);
         let ticket = connection.start_as(&request, version)?;
         let answer = connection.finish(ticket);
-        let response = client.noticing(node, answer)?;
-        ClientError::check(response.error_code, None)?;
-        let mut found = BTreeMap::new();
-        let mut take = |topic: &Str, number: i32, offset: i64, leader_epoch: i32, code: i16| {
-            ClientError::check(code, None)?;
-            if offset >= 0 {
-                let topic = topic.clone();
-                let position = Position {
-                    offset,
-                    leader_epoch,
-                };
-                found.insert(Partition { topic, number }, position);
-            }
-            Ok::<_, ClientError>(())
+        committed_in(client.noticing(node, answer)?)
+    })
+}
+
+fn committed_request(
+    group: &Str,
+    topics: &BTreeMap<&Str, Vec<i32>>,
+    version: i16,
+) -> OffsetFetchRequest {
+    if version >= GROUPS_FROM {
+        let topics =
+            topics.iter().map(
+                |(name, indexes)| OffsetFetchRequestOffsetFetchRequestTopics {
+                    name: (*name).clone(),
+                    partition_indexes: indexes.clone(),
+                    ..OffsetFetchRequestOffsetFetchRequestTopics::default()
+                },
+            );
+        return OffsetFetchRequest {
+            groups: vec![OffsetFetchRequestOffsetFetchRequestGroup {
+                group_id: group.clone(),
+                topics: Some(topics.collect()),
+                ..OffsetFetchRequestOffsetFetchRequestGroup::default()
+            }],
+            require_stable: true,
+            ..OffsetFetchRequest::default()
         };
-        for topic in &response.topics {
+    }
+    let topics = topics.iter().map(
+        |(name, indexes)| OffsetFetchRequestOffsetFetchRequestTopic {
+            name: (*name).clone(),
+            partition_indexes: indexes.clone(),
+        },
+    );
+    OffsetFetchRequest {
+        group_id: group.clone(),
+        topics: Some(topics.collect()),
+        require_stable: version >= STABLE_FROM,
+        ..OffsetFetchRequest::default()
+    }
+}
+
+fn committed_in(
+    response: OffsetFetchResponse,
+) -> Result<BTreeMap<Partition, Position>, ClientError> {
+    ClientError::check(response.error_code, None)?;
+    let mut found = BTreeMap::new();
+    let mut take = |topic: &Str, number: i32, offset: i64, leader_epoch: i32, code: i16| {
+        ClientError::check(code, None)?;
+        if offset >= 0 {
+            let topic = topic.clone();
+            let position = Position {
+                offset,
+                leader_epoch,
+            };
+            found.insert(Partition { topic, number }, position);
+        }
+        Ok::<_, ClientError>(())
+    };
+    for topic in &response.topics {
+        for one in &topic.partitions {
+            let (offset, epoch) = (one.committed_offset, one.committed_leader_epoch);
+            take(
+                &topic.name,
+                one.partition_index,
+                offset,
+                epoch,
+                one.error_code,
+            )?;
+        }
+    }
+    for group in &response.groups {
+        ClientError::check(group.error_code, None)?;
+        for topic in &group.topics {
             for one in &topic.partitions {
                 let (offset, epoch) = (one.committed_offset, one.committed_leader_epoch);
                 take(
@@ -101,23 +131,8 @@ pub(super) fn committed(
                 )?;
             }
         }
-        for group in &response.groups {
-            ClientError::check(group.error_code, None)?;
-            for topic in &group.topics {
-                for one in &topic.partitions {
-                    let (offset, epoch) = (one.committed_offset, one.committed_leader_epoch);
-                    take(
-                        &topic.name,
-                        one.partition_index,
-                        offset,
-                        epoch,
-                        one.error_code,
-                    )?;
-                }
-            }
-        }
-        Ok(found)
-    })
+    }
+    Ok(found)
 }
 
 /// An end of these partitions' logs, asked of their leaders.
