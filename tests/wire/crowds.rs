@@ -88,7 +88,7 @@ fn raise_limit_of_descriptors() -> usize {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    let _ = setrlimit(Resource::Nofile, limit.clone());
+    let _ = setrlimit(Resource::Nofile, limit);
     usize::try_from(limit.maximum.unwrap_or(u64::MAX)).unwrap_or(usize::MAX)
 }
 
