@@ -118,8 +118,9 @@ impl Fetched {
         if self.check_crcs {
             view.check_crc()?;
         }
-        let wanted = !view.is_control() && !self.is_aborted(&view)?;
-        let records = if wanted {
+        // Markers are followed too: they end what is left out.
+        let aborted = self.is_aborted(&view)?;
+        let records = if !aborted && !view.is_control() {
             let records: Result<Vec<Record>, BatchError> = view.records(MOST_UNPACKED)?.collect();
             records?
         } else {
