@@ -127,37 +127,47 @@ impl Tools {
     pub fn same_dump(&mut self, arguments: &[&str], files: &[PathBuf]) -> String {
         let list: Vec<_> = files.iter().map(|file| file.to_string_lossy()).collect();
         let list = list.join(",");
-        let mut words = vec!["dump-apart"];
-        words.extend(arguments);
-        words.extend(["--files", &list]);
-        let theirs = self.ask(&words);
-        let (end, theirs) = theirs.split_last().expect("how it ended");
-        let part = |name: &str| -> Vec<&str> {
-            theirs
-                .iter()
-                .filter_map(|line| line.strip_prefix(name))
-                .collect()
-        };
+        let words = [arguments, &["--files", &list]].concat();
+        let theirs = self.apart("DumpLogSegments", None, &words);
         let ours = Command::new(env!("CARGO_BIN_EXE_ringmain"))
             .arg("dump-log")
-            .args(&words[1..])
+            .args(&words)
             .output()
             .expect("the binary runs");
         let said = String::from_utf8_lossy(&ours.stdout).into_owned();
         let complained = String::from_utf8_lossy(&ours.stderr);
-        let failed = end.starts_with("end 1");
+        let failed = theirs.end.starts_with("end 1");
         assert_eq!(
             ours.status.success(),
             !failed,
-            "{words:?}: {end}, and ours: {complained}"
+            "{words:?}: {}, and ours: {complained}",
+            theirs.end
         );
-        assert_lines(&words, &part("out "), &said);
+        assert_lines(&words, &theirs.out, &said);
         if !failed {
             // Apache has no order among the files that it complains of.
-            let theirs = part("err ").join("\n");
+            let theirs = theirs.err.join("\n");
             assert_eq!(complaints(&theirs), complaints(&complained), "{words:?}");
         }
         format!("{said}{complained}")
+    }
+
+    /// What one of Apache's tools says, by its class in `org.apache.kafka.tools`; it reads a file, or nothing.
+    pub fn apart(&mut self, class: &str, input: Option<&Path>, arguments: &[&str]) -> Apart {
+        let class = format!("org.apache.kafka.tools.{class}");
+        let input = input.map_or("-".into(), Path::to_string_lossy);
+        let words = [&["apart", &class, &input], arguments].concat();
+        let mut said = self.ask(&words);
+        let end = said.pop().expect("how it ended");
+        let part = |name: &str| {
+            let lines = said.iter().filter_map(|line| line.strip_prefix(name));
+            lines.map(str::to_owned).collect()
+        };
+        Apart {
+            out: part("out "),
+            err: part("err "),
+            end,
+        }
     }
 
     fn errors(&self) -> String {
@@ -165,6 +175,15 @@ impl Tools {
         let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(60)..].join("\n")
     }
+}
+
+/// What a tool of Apache's said.
+#[derive(Debug)]
+pub struct Apart {
+    pub out: Vec<String>,
+    pub err: Vec<String>,
+    /// "end 0", or "end 1" and why.
+    pub end: String,
 }
 
 /// A heading and the lines below it, sorted by heading.
@@ -184,10 +203,10 @@ fn complaints(text: &str) -> Vec<String> {
 }
 
 /// Names the first line that differs: the whole would be too long.
-fn assert_lines(words: &[&str], theirs: &[&str], ours: &str) {
+fn assert_lines(words: &[&str], theirs: &[String], ours: &str) {
     let ours: Vec<&str> = ours.lines().collect();
     for (at, (theirs, ours)) in theirs.iter().zip(&ours).enumerate() {
-        assert_eq!(theirs, ours, "line {} of {words:?}", at + 1);
+        assert_eq!(theirs, *ours, "line {} of {words:?}", at + 1);
     }
     assert_eq!(theirs.len(), ours.len(), "lines of {words:?}");
 }

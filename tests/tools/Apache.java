@@ -1,7 +1,10 @@
 import java.io.BufferedReader;
 import java.io.ByteArrayOutputStream;
+import java.io.FileInputStream;
+import java.io.InputStream;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.lang.reflect.InvocationTargetException;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.List;
@@ -62,7 +65,7 @@ public final class Apache {
             }
             case "admin-calls" -> AdminCalls.run(words.get(0), words.get(1));
             case "config-table" -> ConfigTable.run(words.get(0), words.get(1));
-            case "dump-apart" -> dumpApart(words.toArray(String[]::new));
+            case "apart" -> apart(words.get(0), words.get(1), words.subList(2, words.size()).toArray(String[]::new));
             case "shell" -> shell(words.get(0), words.subList(1, words.size()));
             default -> {
                 try (RoundTrip client = new RoundTrip(words.get(0))) {
@@ -72,20 +75,24 @@ public final class Apache {
         }
     }
 
-    /** What the dump tool says on standard output, what on standard error, and how it ends. */
-    private static void dumpApart(String[] words) {
+    /** What a tool says on standard output, what on standard error, and how it ends. It reads a file, or nothing. */
+    private static void apart(String tool, String input, String[] words) throws Exception {
         PrintStream out = System.out;
         PrintStream errors = System.err;
+        InputStream in = System.in;
         ByteArrayOutputStream said = new ByteArrayOutputStream();
         ByteArrayOutputStream complained = new ByteArrayOutputStream();
         String end = "end 0";
+        System.setIn(input.equals("-") ? InputStream.nullInputStream() : new FileInputStream(input));
         System.setOut(new PrintStream(said, true, StandardCharsets.UTF_8));
         System.setErr(new PrintStream(complained, true, StandardCharsets.UTF_8));
         try {
-            DumpLogSegments.main(words);
-        } catch (Throwable failure) {
-            end = "end 1 " + failure.toString().replace('\n', ' ');
+            Class.forName(tool).getMethod("main", String[].class).invoke(null, (Object) words);
+        } catch (InvocationTargetException failure) {
+            String why = failure.getCause().toString().replace('\n', ' ');
+            if (!why.contains("exit 0")) end = "end 1 " + why;
         } finally {
+            System.setIn(in);
             System.setOut(out);
             System.setErr(errors);
         }

@@ -30,6 +30,8 @@ use super::wake::wait;
 
 /// The longest wait when nothing is to be done.
 const IDLE: Duration = Duration::from_secs(60);
+/// The leader epoch of a position that no record told.
+const NO_EPOCH: i32 = -1;
 
 /// What a consumer of a group reads.
 pub(super) enum Topics {
@@ -340,12 +342,13 @@ impl Consumer {
             if !unknown.is_empty() {
                 let timestamp = self.reset_timestamp(&unknown)?;
                 let isolation = self.settings.isolation_level();
-                starts.extend(offsets::ends(
-                    &mut self.client,
-                    &unknown,
-                    timestamp,
-                    isolation,
-                )?);
+                let begins = offsets::ends(&mut self.client, &unknown, timestamp, isolation)?;
+                // Positions are committed before anything is read there, as Java's consumer does: whoever goes on
+                // with another rule for partitions without an offset would leave out what lies there.
+                for (partition, offset) in begins {
+                    self.seen(&partition, offset, NO_EPOCH);
+                    starts.insert(partition, offset);
+                }
             }
             self.committed = committed;
         }
