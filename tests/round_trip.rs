@@ -438,11 +438,8 @@ fn clean_turns(trip: &mut Trip, told: &impl Fn(&str)) {
     trip.turn();
 }
 
-#[test]
-fn a_standalone_node_goes_both_ways_and_is_killed_on_either_side() {
-    let told = teller("trip-standalone");
-    let mut trip = Trip::begin("trip-standalone", Quorum::Standalone);
-    clean_turns(&mut trip, &told);
+/// Apache is killed, then Ringmain, and Apache finds all.
+fn killed_turns(trip: &mut Trip, told: &impl Fn(&str)) {
     trip.broker.kill();
     told("Apache was killed");
     trip.start(Program::Ringmain);
@@ -452,6 +449,14 @@ fn a_standalone_node_goes_both_ways_and_is_killed_on_either_side() {
     trip.start(Program::Apache);
     trip.check_features();
     trip.turn();
+}
+
+#[test]
+fn a_standalone_node_goes_both_ways_and_is_killed_on_either_side() {
+    let told = teller("trip-standalone");
+    let mut trip = Trip::begin("trip-standalone", Quorum::Standalone);
+    clean_turns(&mut trip, &told);
+    killed_turns(&mut trip, &told);
     trip.broker.kill();
     told("Apache was killed again");
     for _ in 0..2 {
@@ -467,10 +472,11 @@ fn a_standalone_node_goes_both_ways_and_is_killed_on_either_side() {
 }
 
 #[test]
-fn a_node_of_static_voters_goes_both_ways() {
+fn a_node_of_static_voters_goes_both_ways_and_is_killed_on_either_side() {
     let told = teller("trip-static");
     let mut trip = Trip::begin("trip-static", Quorum::StaticVoters);
     clean_turns(&mut trip, &told);
+    killed_turns(&mut trip, &told);
     trip.broker.stop();
     trip.start(Program::Ringmain);
     trip.turn();
