@@ -59,6 +59,7 @@ struct Line {
 )]
 enum Command {
     /// Run a node: broker and controller in one process
+    #[command(visible_alias = "server-start")]
     Serve(serve::ServeArgs),
     /// Format data directories, and look at them
     #[command(subcommand)]

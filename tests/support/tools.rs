@@ -155,7 +155,7 @@ impl Tools {
     /// What one of Apache's tools says, by its class in `org.apache.kafka.tools`; it reads a file, or nothing.
     pub fn apart(&mut self, class: &str, input: Option<&Path>, arguments: &[&str]) -> Apart {
         let class = format!("org.apache.kafka.tools.{class}");
-        let input = input.map_or("-".into(), Path::to_string_lossy);
+        let input = input.map_or_else(|| "-".into(), Path::to_string_lossy);
         let words = [&["apart", &class, &input], arguments].concat();
         let mut said = self.ask(&words);
         let end = said.pop().expect("how it ended");
