@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, bail};
 use bytes::Bytes;
 use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
 use kafka_protocol::messages::fetch_response::FetchResponse;
@@ -20,6 +21,11 @@ use crate::measure::{Phases, Recorder};
 
 /// Kafka's FETCH_SESSION_ID_NOT_FOUND and INVALID_FETCH_SESSION_EPOCH: begin a new session.
 const SESSION_IS_GONE: [i16; 2] = [70, 71];
+/// Kafka's UNKNOWN_TOPIC_OR_PARTITION, LEADER_NOT_AVAILABLE and NOT_LEADER_OR_FOLLOWER.
+const NOT_YET: [i16; 3] = [3, 5, 6];
+/// How often, and with what time between, a leader is asked that is none yet.
+const ATTEMPTS: u32 = 200;
+const BETWEEN: Duration = Duration::from_millis(50);
 /// ListOffsets: the end of the log.
 const LATEST: i64 = -1;
 /// Readers go on for so long after the window, so that its last batches are seen.
@@ -47,35 +53,54 @@ pub enum Role {
     },
 }
 
-/// The end of each partition's log.
+/// The end of each partition's log. A leader that does not know of its partition yet is asked again: metadata names it
+/// before it takes it over.
 pub async fn ends(placed: &Placed) -> Result<HashMap<i32, i64>> {
     let mut ends = HashMap::new();
     for (address, partitions) in &placed.leaders {
         let mut connection = Connection::open(address).await?;
-        let asked = partitions.iter().map(|index| {
-            ListOffsetsPartition::default()
-                .with_partition_index(*index)
-                .with_timestamp(LATEST)
-                .with_current_leader_epoch(-1)
-        });
-        let topic = ListOffsetsTopic::default()
-            .with_name(topic_name(&placed.topic))
-            .with_partitions(asked.collect());
-        let request = ListOffsetsRequest::default()
-            .with_replica_id(BrokerId(-1))
-            .with_topics(vec![topic]);
-        let answer = connection.call(&request).await?;
-        for partition in answer.topics.iter().flat_map(|topic| &topic.partitions) {
-            ensure!(
-                partition.error_code == 0,
-                "no end of partition {}: error {}",
-                partition.partition_index,
-                partition.error_code
-            );
-            ends.insert(partition.partition_index, partition.offset);
+        for attempt in 0.. {
+            match ends_at(&mut connection, &placed.topic, partitions).await? {
+                Ok(found) => {
+                    ends.extend(found);
+                    break;
+                }
+                Err((_, error)) if NOT_YET.contains(&error) && attempt < ATTEMPTS => {
+                    glommio::timer::sleep(BETWEEN).await;
+                }
+                Err((partition, error)) => bail!("no end of partition {partition}: error {error}"),
+            }
         }
     }
     Ok(ends)
+}
+
+/// Asks one leader: all ends, or the first partition that answered an error.
+async fn ends_at(
+    connection: &mut Connection,
+    topic: &str,
+    partitions: &[i32],
+) -> Result<Result<Vec<(i32, i64)>, (i32, i16)>> {
+    let asked = partitions.iter().map(|index| {
+        ListOffsetsPartition::default()
+            .with_partition_index(*index)
+            .with_timestamp(LATEST)
+            .with_current_leader_epoch(-1)
+    });
+    let topic = ListOffsetsTopic::default()
+        .with_name(topic_name(topic))
+        .with_partitions(asked.collect());
+    let request = ListOffsetsRequest::default()
+        .with_replica_id(BrokerId(-1))
+        .with_topics(vec![topic]);
+    let answer = connection.call(&request).await?;
+    let answers = answer.topics.iter().flat_map(|topic| &topic.partitions);
+    Ok(answers
+        .map(|answer| match answer.error_code {
+            0 => Ok((answer.partition_index, answer.offset)),
+            error => Err((answer.partition_index, error)),
+        })
+        .collect())
 }
 
 /// A reader's state between two fetches.
