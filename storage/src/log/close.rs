@@ -303,7 +303,7 @@ impl LogInner {
             .await
     }
 
-    async fn sync_file(&self, path: &Path) -> Result<(), StorageError> {
+    pub(super) async fn sync_file(&self, path: &Path) -> Result<(), StorageError> {
         let core = self.storage.core();
         let options = OpenOptions {
             read: true,

@@ -212,7 +212,8 @@ impl Loaded {
             refusals: 0,
             watched: false,
             last_append: core.now(),
-            unflushed_messages: 0,
+            // What a crash left may lie in the page cache alone, although whole: the next durable answer stands on it.
+            unflushed_messages: self.end_offset - self.recovery_point,
             unflushed_since: None,
             cached: VecDeque::new(),
             truncations: 0,

@@ -219,6 +219,7 @@ impl LogInner {
         .await
         .map_err(|error| StorageError::io("write", &self.active_path(), error))?;
         if sync_after {
+            self.sync_sealed_above_recovery_point().await?;
             file.sync_data(core)
                 .await
                 .map_err(|error| StorageError::io("fdatasync", &self.active_path(), error))?;
@@ -245,6 +246,23 @@ impl LogInner {
             .map_or(0, |index| index.unflushed());
         if unflushed >= INDEX_FLUSH_BYTES {
             self.flush_index().await?;
+        }
+        Ok(())
+    }
+
+    /// Segments before the active one that nothing vouches for yet, as a crash leaves them.
+    async fn sync_sealed_above_recovery_point(self: &Rc<Self>) -> Result<(), StorageError> {
+        let (directory, active, bases) = {
+            let state = self.state.borrow();
+            (
+                state.directory.clone(),
+                state.active.plan.base_offset,
+                state.segments_above(state.recovery_point),
+            )
+        };
+        for base_offset in bases.into_iter().filter(|base| *base != active) {
+            self.sync_file(&segment_path(&directory, base_offset, FileKind::Log))
+                .await?;
         }
         Ok(())
     }
