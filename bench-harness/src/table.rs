@@ -121,7 +121,7 @@ impl Spread {
         let (least, most) = (*values.first()?, *values.last()?);
         Some(Self {
             least,
-            median: values[values.len() / 2],
+            median: f64::midpoint(values[(values.len() - 1) / 2], values[values.len() / 2]),
             most,
         })
     }
