@@ -11,6 +11,7 @@ mod support;
 
 use protocol::records::Compression;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use storage::{AppendOrigin, Damage, Log, LogConfig, ReadError, Shutdown, StorageError};
 use support::*;
 
@@ -643,5 +644,66 @@ fn batches_sent_again_after_a_crash_are_known_whatever_the_snapshots_say() {
                 (true, i64::from(at))
             );
         }
+    });
+}
+
+/// Recovery starts behind the segments that the first sync after a crash made durable, and the next syncs leave them alone.
+#[test]
+fn segments_that_a_crash_left_are_synced_once() {
+    let directory = TempDir::new("synced-once");
+    let path = directory.path();
+    on_core(move |core| async move {
+        let (_, base) = make_log(&core, &path.join("whole"), &config()).await;
+        for (flush_messages, before_first_sync) in [(1, 0), (3, 0), (100, 69)] {
+            let root = path.join("crashed");
+            copy(&path.join("whole/topic-0"), &root.join("topic-0"));
+            let config = LogConfig {
+                flush_messages,
+                segment_bytes: 100_000,
+                ..config()
+            };
+            let storage = storage(&core);
+            let (log, _) = open(&storage, &root, config, UNCLEAN).await;
+            assert_eq!((log.segment_count(), log.recovery_point()), (3, 0));
+            let append = async || {
+                let ticket = log.append(&[batch(7, b"next")], 9, AppendOrigin::Client);
+                ticket.unwrap().await.unwrap();
+            };
+            for _ in 0..before_first_sync {
+                append().await;
+                assert_eq!(log.recovery_point(), 0, "nothing was synced yet");
+            }
+            append().await;
+            assert_eq!(log.recovery_point(), base, "every {flush_messages}");
+            let syncs = storage.counters().syncs;
+            for _ in 0..2 * flush_messages {
+                append().await;
+            }
+            assert_eq!(storage.counters().syncs, syncs + 2);
+            assert_eq!(log.recovery_point(), base);
+        }
+    });
+}
+
+/// Once the log rolls, too: the last sealed segment is not all that a crash may have left.
+#[test]
+fn a_roll_moves_the_recovery_point_over_what_a_crash_left() {
+    let directory = TempDir::new("rolled-over");
+    let path = directory.path();
+    on_core(move |core| async move {
+        make_log(&core, &path, &config()).await;
+        let storage = storage(&core);
+        let (log, _) = open(&storage, &path, config(), UNCLEAN).await;
+        let segments = log.segment_count();
+        while log.segment_count() == segments {
+            let ticket = log.append(&[batch(7, &[1; 900])], 9, AppendOrigin::Client);
+            ticket.unwrap().await.unwrap();
+        }
+        let base = log.log_end_offset() - 1;
+        let deadline = core.now() + Duration::from_secs(20);
+        while log.recovery_point() == 0 && core.now() < deadline {
+            core.sleep(Duration::from_millis(1)).await;
+        }
+        assert_eq!(log.recovery_point(), base);
     });
 }

@@ -117,10 +117,7 @@ impl LogInner {
         self.flush_index().await?;
         self.write_epochs().await?;
         for base_offset in unsynced {
-            self.sync_file(&segment_path(&directory, base_offset, FileKind::Log))
-                .await?;
-            self.sync_indexes(&directory, base_offset).await?;
-            self.storage.count(|counters| counters.syncs += 1);
+            self.sync_segment(&directory, base_offset).await?;
         }
         let mut state = self.state.borrow_mut();
         state.unflushed_messages = 0;
@@ -258,52 +255,42 @@ impl LogInner {
         Ok(())
     }
 
-    /// Forces a sealed segment and its companions to disk, then lets recovery start behind it.
-    pub async fn sync_sealed(&self, file: &File, end_offset: i64) -> Result<(), StorageError> {
-        let core = self.storage.core();
-        let (directory, base_offset) = {
+    /// Forces all that nothing vouches for yet before the segment that begins at `end_offset` to disk, then lets recovery
+    /// start there. After a crash that may be more than the last sealed segment.
+    pub async fn sync_sealed(&self, end_offset: i64) -> Result<(), StorageError> {
+        let (directory, unsynced, truncations) = {
             let state = self.state.borrow();
-            let after = state
-                .sealed
-                .partition_point(|segment| segment.base_offset < end_offset);
-            let Some(segment) = after.checked_sub(1).and_then(|at| state.sealed.get(at)) else {
-                return Ok(());
-            };
-            (state.directory.clone(), segment.base_offset)
+            let mut unsynced = state.segments_above(state.recovery_point);
+            unsynced.retain(|base| *base < end_offset);
+            (state.directory.clone(), unsynced, state.truncations)
         };
-        let path = segment_path(&directory, base_offset, FileKind::Log);
-        file.sync_data(core)
-            .await
-            .map_err(|error| StorageError::io("fdatasync", &path, error))?;
-        self.sync_indexes(&directory, base_offset).await?;
-        self.sync_file(&segment_path(
-            &directory,
-            end_offset,
-            FileKind::ProducerSnapshot,
-        ))
-        .await?;
+        if unsynced.is_empty() {
+            return Ok(());
+        }
+        for base_offset in unsynced {
+            self.sync_segment(&directory, base_offset).await?;
+        }
+        let snapshot = segment_path(&directory, end_offset, FileKind::ProducerSnapshot);
+        self.sync_file(&snapshot).await?;
         self.write_epochs().await?;
-        self.storage.count(|counters| counters.syncs += 1);
         let mut state = self.state.borrow_mut();
-        let still_sealed = state
-            .sealed
-            .binary_search_by_key(&base_offset, |segment| segment.base_offset)
-            .is_ok();
-        // Segments are sealed and synced in order; a truncation since then set the point itself.
-        if still_sealed && state.recovery_point >= base_offset {
+        // A truncation since then set the point itself, and a log that was moved aside is not found by its path.
+        if state.truncations == truncations && matches!(state.status, Status::Open) {
             state.recovery_point = state.recovery_point.max(end_offset);
         }
         Ok(())
     }
 
-    async fn sync_indexes(&self, directory: &Path, base_offset: i64) -> Result<(), StorageError> {
-        self.sync_file(&segment_path(directory, base_offset, FileKind::OffsetIndex))
-            .await?;
-        self.sync_file(&segment_path(directory, base_offset, FileKind::TimeIndex))
-            .await
+    async fn sync_segment(&self, directory: &Path, base_offset: i64) -> Result<(), StorageError> {
+        for kind in [FileKind::Log, FileKind::OffsetIndex, FileKind::TimeIndex] {
+            let path = segment_path(directory, base_offset, kind);
+            self.sync_file(&path).await?;
+        }
+        self.storage.count(|counters| counters.syncs += 1);
+        Ok(())
     }
 
-    pub(super) async fn sync_file(&self, path: &Path) -> Result<(), StorageError> {
+    async fn sync_file(&self, path: &Path) -> Result<(), StorageError> {
         let core = self.storage.core();
         let options = OpenOptions {
             read: true,

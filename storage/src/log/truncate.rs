@@ -212,6 +212,7 @@ impl LogInner {
 
 impl super::state::State {
     fn set_end(&mut self, offset: i64) {
+        self.truncations += 1;
         self.damaged.truncate(offset);
         self.end_offset = offset;
         self.next_offset = offset;

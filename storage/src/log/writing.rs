@@ -219,7 +219,8 @@ impl LogInner {
         .await
         .map_err(|error| StorageError::io("write", &self.active_path(), error))?;
         if sync_after {
-            self.sync_sealed_above_recovery_point().await?;
+            let active_base = self.state.borrow().active.plan.base_offset;
+            self.sync_sealed(active_base).await?;
             file.sync_data(core)
                 .await
                 .map_err(|error| StorageError::io("fdatasync", &self.active_path(), error))?;
@@ -246,23 +247,6 @@ impl LogInner {
             .map_or(0, |index| index.unflushed());
         if unflushed >= INDEX_FLUSH_BYTES {
             self.flush_index().await?;
-        }
-        Ok(())
-    }
-
-    /// Segments before the active one that nothing vouches for yet, as a crash leaves them.
-    async fn sync_sealed_above_recovery_point(self: &Rc<Self>) -> Result<(), StorageError> {
-        let (directory, active, bases) = {
-            let state = self.state.borrow();
-            (
-                state.directory.clone(),
-                state.active.plan.base_offset,
-                state.segments_above(state.recovery_point),
-            )
-        };
-        for base_offset in bases.into_iter().filter(|base| *base != active) {
-            self.sync_file(&segment_path(&directory, base_offset, FileKind::Log))
-                .await?;
         }
         Ok(())
     }
@@ -461,20 +445,21 @@ impl LogInner {
         dir::sync_dir(core, &directory)
             .await
             .map_err(|error| StorageError::io("fsync", &directory, error))?;
-        let sealed_file = self.begin_segment(plan, file.clone());
+        if !self.begin_segment(plan, file.clone()) {
+            return Ok(());
+        }
         self.preallocate(&file).await;
         self.storage.count(|counters| counters.rolls += 1);
-        if let Some(file) = sealed_file {
-            self.flush_behind(file, plan.base_offset);
-        }
+        self.flush_behind(plan.base_offset);
         Ok(())
     }
 
-    fn begin_segment(&self, plan: SegmentPlan, file: File) -> Option<File> {
+    /// False where the log went offline meanwhile.
+    fn begin_segment(&self, plan: SegmentPlan, file: File) -> bool {
         let mut guard = self.state.borrow_mut();
         let state = &mut *guard;
         if !matches!(state.status, Status::Open) {
-            return None;
+            return false;
         }
         let before = std::mem::replace(&mut state.active, Active::new(plan));
         state.sealed.push(Sealed {
@@ -488,16 +473,16 @@ impl LogInner {
         state.active.file = Some(file);
         state.queue.pop_front();
         state.last_snapshot_offset = plan.base_offset;
-        before.file
+        true
     }
 
-    /// Makes a sealed segment durable in the background; then recovery may start behind it.
-    fn flush_behind(self: &Rc<Self>, file: File, end_offset: i64) {
+    /// Makes sealed segments durable in the background; then recovery may start behind them.
+    fn flush_behind(self: &Rc<Self>, end_offset: i64) {
         let log = self.clone();
         let core = self.storage.core();
         drop(core.spawn(TaskClass::Background, "log-flush", async move {
             // A full disk only leaves the recovery point where it is, for the next flush to move.
-            let result = log.sync_sealed(&file, end_offset).await;
+            let result = log.sync_sealed(end_offset).await;
             let _ = log.settle(result);
         }));
     }
