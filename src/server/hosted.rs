@@ -156,6 +156,11 @@ pub fn tell(name: &TopicPartition, report: &RecoveryReport) {
             why = %cut.why, "cut the end of a segment that was not written whole"
         );
     }
+    let segments = report.removed_files.iter();
+    let segments: Vec<_> = segments.filter(|name| name.ends_with(".log")).collect();
+    if !segments.is_empty() {
+        warn!(partition = %name, ?segments, "removed segments: behind the end of the log, below its start, or replaced");
+    }
     for damage in &report.damages {
         error!(
             partition = %name, file = %damage.file.display(), at = damage.from,

@@ -15,8 +15,9 @@ const SMALLEST_V1: usize = 22;
 const NO_TIMESTAMP: i64 = -1;
 /// The byte that names the format, in all of them.
 pub const MAGIC_AT: usize = 16;
-const CRC_AT: usize = 17;
-const ATTRIBUTES_AT: usize = 21;
+pub const CRC_AT: usize = 17;
+/// Where the part of a v2 batch begins that its checksum covers.
+pub const ATTRIBUTES_AT: usize = 21;
 const MAX_TIMESTAMP_AT: usize = 35;
 const TIMESTAMP_TYPE_BIT: u16 = 0x08;
 const TRANSACTIONAL_BIT: u16 = 0x10;

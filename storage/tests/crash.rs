@@ -214,12 +214,16 @@ fn a_write_that_was_lost_ends_the_log() {
     let path = directory.path();
     on_core(move |core| async move {
         let (_, base) = make_log(&core, &path.join("whole"), &config()).await;
-        for segment in [0, base] {
+        let whole = path.join("whole/topic-0");
+        let length = std::fs::metadata(log_file(&whole, 0)).unwrap().len() as usize;
+        // A sector in the middle, and what the file has of its last one.
+        let last = length / 512 * 512..length;
+        for (segment, lost) in [(0, 512..1024), (base, 512..1024), (0, last)] {
             let root = path.join("lost");
-            copy(&path.join("whole/topic-0"), &root.join("topic-0"));
+            copy(&whole, &root.join("topic-0"));
             let file = log_file(&root.join("topic-0"), segment);
             let mut bytes = std::fs::read(&file).unwrap();
-            bytes[512..1024].fill(0);
+            bytes[lost.clone()].fill(0);
             std::fs::write(&file, &bytes).unwrap();
             let storage = storage(&core);
             let (log, report) = open(&storage, &root, config(), UNCLEAN).await;
@@ -227,11 +231,109 @@ fn a_write_that_was_lost_ends_the_log() {
             assert_eq!(report.truncations.len(), 1);
             let cut = &report.truncations[0];
             assert_eq!(cut.file, file);
-            assert!(cut.at <= 512 && !cut.only_zeros);
+            assert!(cut.at <= lost.start as u64 && !cut.only_zeros);
             let end = log.log_end_offset();
             assert!(end >= segment && end < 30);
             assert_eq!(records_from(&core, &log, 0).await.len() as i64, end);
             goes_on(&core, &log).await;
+        }
+    });
+}
+
+/// The length of a file that was not durable when the power went, inside a batch.
+#[test]
+fn a_segment_cut_inside_a_batch_ends_the_log() {
+    let directory = TempDir::new("inside");
+    let path = directory.path();
+    on_core(move |core| async move {
+        make_log(&core, &path.join("whole"), &config()).await;
+        let whole = path.join("whole/topic-0");
+        let sizes = batch_sizes(&log_file(&whole, 0));
+        for kept in [0, 3, sizes.len() - 1] {
+            let from = sizes[..kept].iter().sum::<u64>();
+            for more in [1, 8, 12, 16, 17, 20, 60, 61, 62, 100, sizes[kept] - 1] {
+                for compacted in [false, true] {
+                    let what = format!("batch {kept}, {more} bytes of it, compacted: {compacted}");
+                    let root = path.join("inside");
+                    copy(&whole, &root.join("topic-0"));
+                    let file = log_file(&root.join("topic-0"), 0);
+                    set_length(&file, from + more);
+                    let storage = storage(&core);
+                    let config = LogConfig {
+                        compacted,
+                        ..config()
+                    };
+                    let (log, report) = open(&storage, &root, config, UNCLEAN).await;
+                    assert_eq!(report.damages, [], "{what}");
+                    let ends = (log.segment_count(), log.log_end_offset());
+                    assert_eq!(ends, (1, kept as i64), "{what}");
+                    let cuts = report.truncations.iter();
+                    let cuts: Vec<_> = cuts.map(|cut| (&cut.file, cut.at, cut.bytes)).collect();
+                    assert_eq!(cuts, [(&file, from, more)], "{what}");
+                    let found = records_from(&core, &log, 0).await;
+                    assert_eq!(found.len(), kept, "{what}");
+                    goes_on(&core, &log).await;
+                }
+            }
+        }
+    });
+}
+
+/// Below the recovery point, after a clean stop, and before a later segment where each write is durable before the next:
+/// there nothing looks like a power loss, and what follows stays.
+#[test]
+fn power_does_not_take_what_was_durable() {
+    let directory = TempDir::new("durable");
+    let path = directory.path();
+    on_core(move |core| async move {
+        let (starts, base) = make_log(&core, &path.join("whole"), &config()).await;
+        let whole = path.join("whole/topic-0");
+        let sizes = batch_sizes(&log_file(&whole, 0));
+        let begins = sizes[..2].iter().sum::<u64>();
+        let each_durable = LogConfig {
+            flush_messages: 1,
+            ..config()
+        };
+        let point = |recovery_point| Shutdown::Unclean { recovery_point };
+        let of_first = [("cut", 2..sizes.len() as i64), ("zeros", 2..3)];
+        let of_last = [("zeros", base + 1..base + 2)];
+        let cases = [
+            (0, &of_first[..], begins, each_durable.clone(), UNCLEAN),
+            (0, &of_first[..], begins, config(), point(3)),
+            (base, &of_last[..], starts[1], each_durable, point(base + 2)),
+            (base, &of_last[..], starts[1], config(), point(base + 2)),
+            (base, &of_last[..], starts[1], config(), Shutdown::Clean),
+        ];
+        for (segment, harms, begins, config, shutdown) in cases {
+            for (harm, offsets) in harms {
+                let what = format!("{segment} {harm} {} {shutdown:?}", config.flush_messages);
+                let root = path.join("durable");
+                copy(&whole, &root.join("topic-0"));
+                // Without an index, so that it is looked at.
+                for index in ["index", "timeindex"] {
+                    let name = format!("{segment:020}.{index}");
+                    std::fs::remove_file(root.join("topic-0").join(name)).unwrap();
+                }
+                let file = log_file(&root.join("topic-0"), segment);
+                let mut bytes = std::fs::read(&file).unwrap();
+                match *harm {
+                    "cut" => bytes.truncate(begins as usize + 100),
+                    _ => bytes[begins as usize..begins as usize + 100].fill(0),
+                }
+                std::fs::write(&file, &bytes).unwrap();
+                let storage = storage(&core);
+                let (log, report) = open(&storage, &root, config.clone(), shutdown).await;
+                assert_eq!(report.truncations, [], "{what}");
+                assert_eq!((log.segment_count(), log.log_end_offset()), (3, 30));
+                let [damage] = &report.damages[..] else {
+                    panic!("{what}: {:?}", report.damages);
+                };
+                assert_eq!((&damage.file, damage.from), (&file, begins), "{what}");
+                let found = damage.first_offset..damage.next_offset;
+                assert_eq!(found, *offsets, "{what}");
+                readable_but(&log, &report.damages).await;
+                goes_on(&core, &log).await;
+            }
         }
     });
 }
@@ -425,15 +527,17 @@ fn damage_at_the_end_of_an_earlier_segment_leaves_the_later_ones() {
     let path = directory.path();
     on_core(move |core| async move {
         make_log(&core, &path.join("whole"), &config()).await;
-        for damage in ["flipped", "cut", "zeros behind", "garbage behind"] {
+        for damage in ["flipped", "too long", "zeros behind", "garbage behind"] {
             let root = path.join("damaged");
             copy(&path.join("whole/topic-0"), &root.join("topic-0"));
             let file = log_file(&root.join("topic-0"), 0);
             let mut bytes = std::fs::read(&file).unwrap();
             let length = bytes.len();
+            let last_batch = length - *batch_sizes(&file).last().unwrap() as usize;
             match damage {
                 "flipped" => bytes[length - 1] ^= 1,
-                "cut" => bytes.truncate(length - 100),
+                // All of the last batch is there, but it says that it goes on.
+                "too long" => bytes[last_batch + 10] ^= 0x40,
                 "zeros behind" => bytes.resize(length + 10_000, 0),
                 _ => bytes.extend_from_slice(&[0xa5; 700]),
             }
@@ -443,7 +547,7 @@ fn damage_at_the_end_of_an_earlier_segment_leaves_the_later_ones() {
             assert_eq!(log.log_end_offset(), 30, "{damage}");
             assert_eq!(log.segment_count(), 3, "{damage}");
             assert_eq!(report.removed_files, Vec::<String>::new(), "{damage}");
-            if matches!(damage, "flipped" | "cut") {
+            if matches!(damage, "flipped" | "too long") {
                 assert_eq!(report.damages.len(), 1, "{damage}");
                 assert_eq!(report.damages[0].file, file);
                 assert_eq!(report.truncations, [], "{damage}");

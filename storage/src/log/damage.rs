@@ -2,18 +2,24 @@
 //!
 //! Recovery looks for the end of a log, and a torn write is its end. A bad batch that others follow is something else:
 //! what follows was written and acknowledged later, and must stay. So the damaged place stays as it is, is told, and
-//! whoever reads there gets an error; readers before and behind it notice nothing. Only where the place holds zeros as
-//! an unfinished write leaves them (power went, and the disk kept a later write but not this one), or where a segment
-//! lacks its end, the log ends there: nothing that no flush made durable was promised beyond.
+//! whoever reads there gets an error; readers before and behind it notice nothing.
+//!
+//! Only what power may have taken ends the log, with all that follows: nothing that no flush made durable was promised
+//! beyond. It leaves zeros where a write was lost while a later one was kept, or a file whose last length was lost, so
+//! that it ends early, inside a batch or behind one. A place that had been made durable cannot come from that: one below
+//! the recovery point, or, where each write is durable before the next (`flush.messages=1`), one before a later segment
+//! with batches in it.
 
 use super::recovery::open_segment;
-use crate::batch::PREFIX;
+use crate::batch::{self, ATTRIBUTES_AT, BatchHeader, CRC_AT, HEADER_V2, PREFIX};
 use crate::error::StorageError;
 use shards::Core;
 use std::path::{Path, PathBuf};
 
 /// Disks lose whole sectors.
 const SECTOR: u32 = 512;
+/// Bytes looked at in one go.
+const WINDOW: u32 = 256 << 10;
 
 /// A damaged place, found when the log was opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,27 +110,70 @@ fn only_zeros(part: &[u8]) -> bool {
 }
 
 /// Whether a place looks like a write that was lost when power went: zeros where a batch begins, or a whole sector of
-/// zeros within.
+/// zeros within, as far as the file has it.
 pub(crate) async fn is_lost_write(
     core: &Core,
     path: &Path,
     from: u32,
     to: u32,
 ) -> Result<bool, StorageError> {
-    const WINDOW: u32 = 256 << 10;
     if begins_with_zeros(core, path, from).await? {
         return Ok(true);
     }
     let file = open_segment(core, path).await?;
+    let length = file.len(core).await;
+    let length = length.map_err(|error| StorageError::io("look at", path, error))?;
+    let is_lost = |part: &[u8], at: u64| {
+        (part.len() == SECTOR as usize || at + part.len() as u64 == length) && only_zeros(part)
+    };
     let mut at = from.next_multiple_of(SECTOR);
     while at < to {
         let want = (to - at).min(WINDOW) as usize;
         let bytes = file.read_at_most(core, u64::from(at), want).await;
         let bytes = bytes.map_err(|error| StorageError::io("read", path, error))?;
-        if bytes.chunks_exact(SECTOR as usize).any(only_zeros) {
+        let starts = (u64::from(at)..).step_by(SECTOR as usize);
+        let mut sectors = bytes.chunks(SECTOR as usize).zip(starts);
+        if sectors.any(|(part, at)| is_lost(part, at)) {
             return Ok(true);
         }
         at = at.saturating_add(WINDOW);
     }
     Ok(false)
+}
+
+/// Whether a file of this length ends inside the v2 batch that begins at `from`. One that is whole, but whose length
+/// field was changed, does not.
+pub(crate) async fn is_cut_off(
+    core: &Core,
+    path: &Path,
+    from: u32,
+    length: u32,
+) -> Result<bool, StorageError> {
+    let Some(rest) = length.checked_sub(from) else {
+        return Ok(false);
+    };
+    if (rest as usize) < HEADER_V2 {
+        return Ok(true);
+    }
+    let file = open_segment(core, path).await?;
+    let failed = |error| StorageError::io("read", path, error);
+    let head = file.read_at_most(core, u64::from(from), HEADER_V2).await;
+    let head = head.map_err(failed)?;
+    match BatchHeader::parse(&head) {
+        Ok(header) if header.magic == 2 && header.size > rest as usize => {}
+        _ => return Ok(false),
+    }
+    let mut checksum = 0;
+    let mut at = from.saturating_add(ATTRIBUTES_AT as u32);
+    while at < length {
+        let want = (length - at).min(WINDOW) as usize;
+        let bytes = file.read_at_most(core, u64::from(at), want).await;
+        let bytes = bytes.map_err(failed)?;
+        if bytes.is_empty() {
+            break;
+        }
+        checksum = crc32c::crc32c_append(checksum, &bytes);
+        at += bytes.len() as u32;
+    }
+    Ok(checksum != batch::u32_at(&head, CRC_AT))
 }

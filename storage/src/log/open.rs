@@ -1,7 +1,7 @@
 //! Creating and opening a log.
 
 use super::close::{EPOCHS_FILE, open_new};
-use super::damage::{Damage, DamagedRange, DamagedRanges, is_lost_write};
+use super::damage::{Damage, DamagedRange, DamagedRanges, is_cut_off, is_lost_write};
 use super::indexes::write_index_files;
 use super::recovery::{
     self, RecoveryReport, Scan, ScanJob, Truncation, clean_tail, load_snapshot, note_epoch,
@@ -530,6 +530,7 @@ impl Loader<'_> {
             base_offset,
             length,
             trusted_below,
+            power_takes_from: self.power_takes_from(next_base),
             interval_bytes: self.options.config.index_interval_bytes,
         };
         let (epochs, mut noted) = (&mut self.epochs, false);
@@ -537,8 +538,7 @@ impl Loader<'_> {
         self.epochs_dirty |= noted;
         self.report.recovered_segments += 1;
         self.report.recovered_bytes += u64::from(scan.size - scan.trusted);
-        self.note_damages(&path, &mut scan, length, next_base)
-            .await?;
+        self.note_damages(&job, &path, &mut scan, next_base).await?;
         if u64::from(scan.size) < lengths.log && planted::here(Bug::SkippedTruncation) {
             scan.size = length;
         } else if u64::from(scan.size) < lengths.log {
@@ -558,28 +558,40 @@ impl Loader<'_> {
         Ok(scan)
     }
 
+    /// From which offset on a power loss may have taken what a segment lacks.
+    fn power_takes_from(&self, next_base: Option<i64>) -> i64 {
+        let each_write_durable = self.options.config.flush_messages <= 1;
+        match self.options.shutdown {
+            Shutdown::Clean => i64::MAX,
+            Shutdown::Unclean { .. } if each_write_durable && next_base.is_some() => i64::MAX,
+            Shutdown::Unclean { recovery_point } => recovery_point,
+        }
+    }
+
     /// Takes note of what cannot be read any more. A bad end of a segment is damage, too, where the next one goes on
-    /// behind it.
+    /// behind it and power cannot have taken it.
     async fn note_damages(
         &mut self,
+        job: &ScanJob<'_>,
         path: &Path,
         scan: &mut Scan,
-        length: u32,
         next_base: Option<i64>,
     ) -> Result<(), StorageError> {
         if let (Some(fault), Some(next_offset)) = (&scan.fault, next_base)
             && next_offset > scan.next_offset
-            && !is_lost_write(self.core, path, fault.at, length).await?
+            && !(scan.next_offset >= job.power_takes_from
+                && (is_lost_write(self.core, path, fault.at, job.length).await?
+                    || is_cut_off(self.core, path, fault.at, job.length).await?))
         {
             let range = DamagedRange {
                 segment_base: scan.index.base_offset,
                 from: fault.at,
-                to: length,
+                to: job.length,
                 first_offset: scan.next_offset,
                 next_offset,
             };
             scan.damages.push((range, fault.why));
-            scan.size = length;
+            scan.size = job.length;
             scan.next_offset = next_offset;
             scan.fault = None;
         }

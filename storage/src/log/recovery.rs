@@ -195,6 +195,8 @@ pub(crate) struct ScanJob<'a> {
     pub length: u32,
     /// Batches below are durable and indexed: the scan starts at the last one that the index knows.
     pub trusted_below: i64,
+    /// A power loss may have taken batches from this offset on.
+    pub power_takes_from: i64,
     pub interval_bytes: u32,
 }
 
@@ -305,14 +307,15 @@ async fn pass_damage<S: Source>(
     (from, why): (u32, &'static str),
 ) -> Result<bool, StorageError> {
     let path = walk.path();
-    if begins_with_zeros(job.core, &path, from).await? {
+    let power_took = scan.next_offset >= job.power_takes_from;
+    if power_took && begins_with_zeros(job.core, &path, from).await? {
         return Ok(false);
     }
     let found = walk.resync(from, scan.next_offset).await;
     let Some(to) = found.map_err(|error| error.into_storage(&path))? else {
         return Ok(false);
     };
-    if is_lost_write(job.core, &path, from, to).await? {
+    if power_took && is_lost_write(job.core, &path, from, to).await? {
         return Ok(false);
     }
     let next = walk.next().await;
