@@ -7,13 +7,14 @@ use std::time::Duration;
 use peak_alloc::PeakAlloc;
 use protocol::ApiKey;
 use shards::signals::Signal;
-use shards::sim::{NodeId, World};
+use shards::sim::{NetworkFaults, NodeId, World};
 use shards::{Core, RuntimeOptions};
 
 use crate::broker::Broker;
 use crate::choices::Choices;
 use crate::generate::Schema;
-use crate::play;
+use crate::link::Link;
+use crate::play::Players;
 use crate::witness::{self, Witness};
 
 #[global_allocator]
@@ -41,6 +42,8 @@ const SETTINGS: &[(&str, &str)] = &[
 pub struct Played {
     pub inputs: usize,
     pub requests: u64,
+    /// Those of the API in focus.
+    pub focused: u64,
     pub answers: u64,
     /// The most that one input took.
     pub memory: usize,
@@ -61,7 +64,17 @@ pub fn play(schema: &Schema, focus: ApiKey, inputs: Vec<Vec<u8>>) -> Played {
     let played = Rc::new(Cell::new(Played::default()));
     let tally = played.clone();
     let witness = arena.run(&played, move |core| async move {
-        let (mut witness, mut known) = witness::prepare(core.clone(), address).await;
+        let (witness, known) = witness::prepare(core.clone(), address).await;
+        let mut players = Players {
+            schema: &schema,
+            focus,
+            attackers: [
+                Link::open(&core, address, 0).await,
+                Link::open(&core, address, 1 << 20).await,
+            ],
+            witness,
+            known,
+        };
         let clean = ALLOCATOR.current_usage();
         for input in inputs {
             ALLOCATOR.reset_peak_usage();
@@ -69,17 +82,7 @@ pub fn play(schema: &Schema, focus: ApiKey, inputs: Vec<Vec<u8>>) -> Played {
             if before.saturating_sub(clean) > LEFT_MAX {
                 break;
             }
-            let choices = Choices::new(&input);
-            let one = play::session(
-                &core,
-                address,
-                &schema,
-                choices,
-                focus,
-                &mut known,
-                &mut witness,
-            );
-            let one = one.await;
+            let one = players.session(Choices::new(&input)).await;
             let memory = ALLOCATOR.peak_usage().saturating_sub(before);
             let length = input.len();
             assert!(
@@ -90,11 +93,13 @@ pub fn play(schema: &Schema, focus: ApiKey, inputs: Vec<Vec<u8>>) -> Played {
             tally.set(Played {
                 inputs: so_far.inputs + 1,
                 requests: so_far.requests + one.requests,
+                focused: so_far.focused + one.focused,
                 answers: so_far.answers + one.answers,
                 memory: so_far.memory.max(memory),
             });
         }
-        witness
+        players.witness.work().await;
+        players.witness
     });
     arena.restart(witness);
     played.get()
@@ -102,7 +107,11 @@ pub fn play(schema: &Schema, focus: ApiKey, inputs: Vec<Vec<u8>>) -> Played {
 
 impl Arena {
     fn new() -> Self {
-        let world = World::new(7);
+        let world = World::untraced(7);
+        world.network().set_faults(NetworkFaults {
+            delay: Duration::from_micros(1)..=Duration::from_micros(20),
+            ..NetworkFaults::default()
+        });
         let broker = Broker::new(&world, CORES, SETTINGS);
         let client = world.node(RuntimeOptions {
             cores: 1,

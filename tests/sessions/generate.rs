@@ -85,19 +85,27 @@ pub struct Schema(Rc<BTreeMap<i16, Message>>);
 
 impl Schema {
     pub fn read() -> Self {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let files = schema::read_folder(&root.join("protocol/schema/api"));
-        let requests = files
-            .into_iter()
-            .flat_map(|file| file.messages)
-            .filter(|message| message.kind == Kind::Request)
-            .filter_map(|message| Some((message.id?, message)));
-        Self(Rc::new(requests.collect()))
+        Self(Rc::new(all_of(Kind::Request)))
     }
 
     pub fn request(&self, api: ApiKey) -> &Message {
         &self.0[&api.code()]
     }
+}
+
+/// The answers of all APIs.
+pub fn responses() -> BTreeMap<i16, Message> {
+    all_of(Kind::Response)
+}
+
+fn all_of(kind: Kind) -> BTreeMap<i16, Message> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let files = schema::read_folder(&root.join("protocol/schema/api"));
+    let messages = files.into_iter().flat_map(|file| file.messages);
+    messages
+        .filter(|message| message.kind == kind)
+        .filter_map(|message| Some((message.id?, message)))
+        .collect()
 }
 
 pub struct Generator<'a, 'b> {
@@ -160,7 +168,18 @@ impl Generator<'_, '_> {
     }
 
     fn number(&mut self, name: &str) -> i64 {
+        let answers = self.message.kind == Kind::Response;
+        match name {
+            "port" if answers && !self.choices.one_in(8) => {
+                return self.known.port.unwrap_or_default().into();
+            }
+            "error_code" if answers && !self.choices.one_in(10) => return 0,
+            _ => {}
+        }
         let small: &[i64] = match name {
+            "node_id" | "leader_id" | "controller_id" | "broker_id" | "leader" if answers => &[1],
+            "coordinator" | "replica_nodes" | "isr_nodes" if answers => &[1, 2],
+            "offset" | "high_watermark" | "base_offset" if answers => &[0, 1, 5],
             "acks" => &[-1, 1, 0],
             "partition" | "partitions" | "partition_index" | "partition_indexes" | "index" => {
                 &[0, 1, 2, -1]
@@ -199,7 +218,12 @@ impl Generator<'_, '_> {
     }
 
     fn text(&mut self, name: &str) -> String {
+        let answers = self.message.kind == Kind::Response;
         let usual: &[&str] = match name {
+            "host" if answers => &["127.0.0.1"],
+            "group_state" if answers => &["Stable", "Empty", "PreparingRebalance"],
+            "protocol_data" if answers => PROTOCOLS,
+            _ if answers && self.message.name == "JoinGroupResponse" => PROTOCOLS,
             "group_id" | "groups_names" | "groups" | "key" | "coordinator_keys" => GROUPS,
             "protocol_type" => &["consumer", ""],
             "protocol_name" => PROTOCOLS,
@@ -230,6 +254,10 @@ impl Generator<'_, '_> {
     fn bytes(&mut self, name: &str) -> Vec<u8> {
         if name == "metadata" && !self.choices.one_in(4) {
             return b"\0\0\0\0\0\x01\0\x03one\xff\xff\xff\xff".to_vec();
+        }
+        let answers = self.message.kind == Kind::Response;
+        if answers && name.ends_with("assignment") && !self.choices.one_in(4) {
+            return b"\0\0\0\0\0\x01\0\x03one\0\0\0\x01\0\0\0\0\xff\xff\xff\xff".to_vec();
         }
         let length = self.choices.below(24);
         (0..length).map(|_| self.choices.byte()).collect()

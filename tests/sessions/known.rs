@@ -18,6 +18,8 @@ pub struct Known {
     pub topics: Vec<Uuid>,
     pub members: Vec<String>,
     pub numbers: Vec<i64>,
+    /// Where a broker listens that is told of in answers.
+    pub port: Option<u16>,
 }
 
 fn keep<T: PartialEq>(all: &mut Vec<T>, one: T) {

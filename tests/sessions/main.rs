@@ -1,9 +1,9 @@
 //! Hostile clients against the whole broker, which runs in a simulated world: see fuzz/README.md for how to play many.
 //!
 //! An input is a list of choices: which of two connections asks next, which API in which version, the value of every
-//! field, whether the frame is damaged, and whether its answer is awaited before the next request. Both connections are
-//! its own; the broker stays for the next inputs. A third connection, the witness, works on a topic that nobody else
-//! knows. What must hold:
+//! field, whether the frame is damaged, and whether its answer is awaited before the next request. The broker stays for the
+//! next inputs, and so do the connections, mostly. A third connection, the witness, works on a topic that nobody else knows.
+//! What must hold:
 //! - nothing panics, and the broker still stops cleanly and starts again;
 //! - every connection gets answers to its own requests, in their order, each readable in the version that was asked;
 //! - requests that the schema allows are answered, and end no connection;
@@ -115,6 +115,7 @@ fn play_all(schema: &Schema, api: ApiKey, seeds: &[u64]) -> Played {
         };
         all.inputs += played.inputs;
         all.requests += played.requests;
+        all.focused += played.focused;
         all.answers += played.answers;
         all.memory = all.memory.max(played.memory);
     }

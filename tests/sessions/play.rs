@@ -1,6 +1,5 @@
-//! The attackers: two connections that ask what the choices say.
+//! The attackers: two connections that ask what the choices say, session after session.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use broker::handlers::{SUPPORTED, supported};
@@ -8,7 +7,6 @@ use bytes::{BufMut, Bytes, BytesMut};
 use protocol::frame::RequestHeader;
 use protocol::wire::Writer;
 use protocol::{ApiKey, ListenerKind};
-use shards::Core;
 
 use crate::choices::Choices;
 use crate::generate::{Generator, Schema};
@@ -23,58 +21,91 @@ const STEPS_MAX: u64 = 1024;
 const STEP_PATIENCE: Duration = Duration::from_millis(50);
 /// How long answers are awaited at the end, longer than anything but what waits for others.
 const LAST_PATIENCE: Duration = Duration::from_secs(30);
-/// The witness works after so many requests.
-const WITNESS_EVERY: u64 = 8;
 
 /// What came of one session.
 #[derive(Default)]
 pub struct Asked {
     pub requests: u64,
+    /// Those of the API in focus.
+    pub focused: u64,
     pub answers: u64,
 }
 
-/// Asks until the choices are used up.
-pub async fn session(
-    core: &Core,
-    address: SocketAddr,
-    schema: &Schema,
-    mut choices: Choices<'_>,
-    focus: ApiKey,
-    known: &mut Known,
-    witness: &mut Witness,
-) -> Asked {
-    let mut links = [
-        Link::open(core, address, 0).await,
-        Link::open(core, address, 1 << 20).await,
-    ];
-    let mut asked = Asked::default();
-    while !choices.is_empty() && asked.requests < STEPS_MAX {
-        let link = &mut links[choices.below(2)];
-        let api = match choices.one_in(4) {
-            false => focus,
-            true => *choices.pick(SUPPORTED),
-        };
-        let frame = request(schema, &mut choices, known, link, api);
-        link.send(frame).await;
-        asked.requests += 1;
-        if !choices.one_in(3) {
-            drain(link, known, &mut asked, STEP_PATIENCE).await;
+/// Everybody who talks to the broker, from one session to the next.
+pub struct Players<'a> {
+    pub schema: &'a Schema,
+    pub focus: ApiKey,
+    pub attackers: [Link; 2],
+    pub witness: Witness,
+    pub known: Known,
+}
+
+impl Players<'_> {
+    /// Asks until the choices are used up. The connections are those of the last session, or new ones.
+    pub async fn session(&mut self, mut choices: Choices<'_>) -> Asked {
+        let mut asked = Asked::default();
+        if choices.one_in(8) {
+            for link in &mut self.attackers {
+                link.reopen().await;
+            }
         }
-        if asked.requests % WITNESS_EVERY == 0 {
-            witness.work().await;
+        let patient = choices.one_in(4);
+        while !choices.is_empty() && asked.requests < STEPS_MAX {
+            let api = match choices.one_in(4) {
+                false => self.focus,
+                true => *choices.pick(SUPPORTED),
+            };
+            let link = &mut self.attackers[choices.below(2)];
+            let frame = request(self.schema, &mut choices, &self.known, link, api);
+            link.send(frame).await;
+            asked.requests += 1;
+            asked.focused += u64::from(api == self.focus);
+            if !choices.one_in(3) {
+                drain(link, &mut self.known, &mut asked, STEP_PATIENCE).await;
+            }
+            self.witness.notice().await;
         }
+        for link in &mut self.attackers {
+            settle(link, &mut self.known, &mut asked, patient).await;
+        }
+        asked
     }
-    for link in &mut links {
-        drain(link, known, &mut asked, LAST_PATIENCE).await;
-        // Behind a request that waits for others everything waits.
-        let waits = link.owed.iter().find(|owed| may_wait(owed.api));
-        let first = link.owed.iter().find(|owed| owed.certain);
-        if let (Some(first), None) = (first, waits) {
-            panic!("no answer to {} v{}", first.api.name(), first.version);
+}
+
+/// Takes all answers that must come. Where one waits for others, the connection stays for its end or does not.
+async fn settle(link: &mut Link, known: &mut Known, asked: &mut Asked, patient: bool) {
+    drain(link, known, asked, STEP_PATIENCE).await;
+    // Behind a request that waits for others everything waits.
+    if link
+        .owed
+        .iter()
+        .any(|owed| may_wait(owed.api) && owed.certain)
+    {
+        if patient {
+            drain(link, known, asked, LAST_PATIENCE).await;
         }
+        if !link.owed.is_empty() {
+            link.reopen().await;
+        }
+        return;
     }
-    witness.work().await;
-    asked
+    if !link.owed.is_empty() {
+        // All before the answer to this are answered, or will never be.
+        let correlation = link.next_correlation();
+        link.owed.push_back(Owed {
+            correlation,
+            api: ApiKey::ApiVersions,
+            version: 0,
+            certain: true,
+        });
+        link.send(framed(ApiKey::ApiVersions, 0, correlation, &[]))
+            .await;
+        drain(link, known, asked, LAST_PATIENCE).await;
+    }
+    if let Some(first) = link.owed.iter().find(|owed| owed.certain) {
+        panic!("no answer to {} v{}", first.api.name(), first.version);
+    }
+    link.may_close = false;
 }
 
 /// Whether an answer can wait for what others do.

@@ -17,6 +17,8 @@ use crate::link::{Came, Link, Owed};
 /// Nobody else knows it.
 const TOPIC: &str = "witness";
 const PATIENCE: Duration = Duration::from_secs(60);
+/// It works after so many requests of the others.
+const EVERY: u64 = 16;
 const PRODUCE: i16 = 13;
 const FETCH: i16 = 18;
 const METADATA: i16 = 13;
@@ -29,6 +31,8 @@ pub struct Witness {
     topic: Uuid,
     /// Records written so far; the value of each is its number.
     written: i64,
+    /// Requests of the others since it worked.
+    others: u64,
     metadata: MetadataResponse,
 }
 
@@ -64,6 +68,7 @@ pub async fn prepare(core: Core, address: SocketAddr) -> (Witness, Known) {
         link,
         topic,
         written: 0,
+        others: 0,
         metadata,
     };
     (witness, known)
@@ -80,6 +85,14 @@ fn metadata_of_it() -> MetadataRequest {
 }
 
 impl Witness {
+    /// Another request was sent.
+    pub async fn notice(&mut self) {
+        self.others += 1;
+        if self.others.is_multiple_of(EVERY) {
+            self.work().await;
+        }
+    }
+
     /// Writes, reads back, and looks at what the cluster says of its topic.
     pub async fn work(&mut self) {
         let produced = call(&mut self.link, PRODUCE, &produce(self.topic, self.written)).await;
@@ -89,12 +102,17 @@ impl Witness {
         self.look().await;
     }
 
-    /// The last record, the end of the log and the metadata are what they must be.
+    /// The last record, the end of the log and the metadata are what they must be. Asked for all at once.
     async fn look(&mut self) {
         let (topic, last) = (self.topic, self.written - 1);
         let link = &mut self.link;
         if last >= 0 {
-            let fetched = call(link, FETCH, &fetch(topic, last)).await;
+            ask(link, FETCH, &fetch(topic, last)).await;
+        }
+        ask(link, LIST_OFFSETS, &latest()).await;
+        ask(link, METADATA, &metadata_of_it()).await;
+        if last >= 0 {
+            let fetched = answer::<FetchRequest>(link).await;
             assert_eq!((fetched.error_code, fetched.session_id), (0, 0));
             let answer = &fetched.responses[0].partitions[0];
             let end = (
@@ -106,10 +124,10 @@ impl Witness {
             let records = answer.records.clone().expect("a record");
             assert_eq!(values(&records), [last.to_string()]);
         }
-        let listed = call(link, LIST_OFFSETS, &latest()).await;
-        let answer = &listed.topics[0].partitions[0];
-        assert_eq!((answer.error_code, answer.offset), (0, self.written));
-        let metadata = call(link, METADATA, &metadata_of_it()).await;
+        let listed = answer::<ListOffsetsRequest>(link).await;
+        let end = &listed.topics[0].partitions[0];
+        assert_eq!((end.error_code, end.offset), (0, self.written));
+        let metadata = answer::<MetadataRequest>(link).await;
         assert_eq!(metadata, self.metadata);
     }
 
@@ -191,7 +209,7 @@ fn values(records: &Bytes) -> Vec<String> {
         .collect()
 }
 
-async fn call<R: Request>(link: &mut Link, version: i16, request: &R) -> R::Response {
+async fn ask<R: Request>(link: &mut Link, version: i16, request: &R) {
     let correlation = link.next_correlation();
     let frame = encode_request(request, version, correlation, Some(Str::from("witness")));
     link.owed.push_back(Owed {
@@ -201,12 +219,22 @@ async fn call<R: Request>(link: &mut Link, version: i16, request: &R) -> R::Resp
         certain: true,
     });
     link.send(frame.expect("a sound request")).await;
+}
+
+/// The next answer, which is one to that request.
+async fn answer<R: Request>(link: &mut Link) -> R::Response {
     match link.receive(PATIENCE).await {
-        Came::Answer(_, _, answer) => {
+        Came::Answer(api, version, answer) => {
+            assert_eq!(api, R::API);
             let decoded = decode_response::<R::Response>(answer, version);
             decoded.expect("an answer of that version").1
         }
         Came::Closed => panic!("the witness's connection is closed"),
         Came::Nothing => panic!("the witness gets no answer to {:?}", R::API),
     }
+}
+
+async fn call<R: Request>(link: &mut Link, version: i16, request: &R) -> R::Response {
+    ask(link, version, request).await;
+    answer::<R>(link).await
 }

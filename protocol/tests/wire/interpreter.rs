@@ -1,5 +1,6 @@
 //! Values and bytes of any message straight from the schema, without the generated code.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -215,11 +216,9 @@ impl Writer<'_> {
         let Value::Struct(values) = value else {
             panic!("{}: {value:?}", one.name)
         };
-        let value_of = |field: &Field| {
-            values
-                .get(&field.name)
-                .cloned()
-                .unwrap_or_else(|| default(self.message, field))
+        let value_of = |field: &Field| match values.get(&field.name) {
+            Some(value) => Cow::Borrowed(value),
+            None => Cow::Owned(default(self.message, field)),
         };
         let flexible = self.message.flexible.contains(self.version);
         let mut tags = Vec::new();
@@ -232,9 +231,9 @@ impl Writer<'_> {
                 }
                 continue;
             }
-            let mut bytes = Vec::new();
             if let Some(tag) = field.tag {
                 if !is_default(self.message, field, &value) {
+                    let mut bytes = Vec::new();
                     self.field(&mut bytes, field, &value, true)?;
                     tags.push((tag, bytes));
                 }
@@ -243,8 +242,7 @@ impl Writer<'_> {
                     && field
                         .flexible
                         .is_none_or(|range| range.contains(self.version));
-                self.field(&mut bytes, field, &value, field_flexible)?;
-                out.extend(bytes);
+                self.field(out, field, &value, field_flexible)?;
             }
         }
         if flexible {

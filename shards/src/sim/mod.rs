@@ -67,7 +67,7 @@ pub(crate) use socket::{SimEnd, SimListener, SimSocket};
 
 use driver::Machine;
 use net::Net;
-use shared::Shared;
+use shared::{Kept, Shared};
 
 /// A node of the world, in the order in which they were added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -123,18 +123,23 @@ struct SimCore {
 
 impl World {
     pub fn new(seed: u64) -> Self {
-        Self::build(seed, false)
+        Self::build(seed, Kept::Digest)
     }
 
     /// One that keeps the text of its trace.
     pub fn traced(seed: u64) -> Self {
-        Self::build(seed, true)
+        Self::build(seed, Kept::Text)
     }
 
-    fn build(seed: u64, keep_trace: bool) -> Self {
+    /// One that keeps nothing of its trace: two runs cannot be compared, and each takes half the time.
+    pub fn untraced(seed: u64) -> Self {
+        Self::build(seed, Kept::Nothing)
+    }
+
+    fn build(seed: u64, kept: Kept) -> Self {
         Self {
             seed,
-            shared: Shared::new(Net::new(seed), keep_trace),
+            shared: Shared::new(Net::new(seed), kept),
             scheduler: Random::new(seed, 1),
             nodes: RefCell::default(),
         }

@@ -23,12 +23,12 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(net: Net, keep_trace: bool) -> Rc<Self> {
+    pub(super) fn new(net: Net, kept: Kept) -> Rc<Self> {
         Rc::new(Self {
             nanos: Cell::new(1_000_000_000),
             events: RefCell::default(),
             next_event: Cell::new(0),
-            trace: Trace::new(keep_trace),
+            trace: Trace::new(kept),
             net,
         })
     }
@@ -85,18 +85,26 @@ impl Shared {
     }
 }
 
-/// What happened, one line each: a fingerprint always, the text when asked for.
+/// What a world keeps of what happens.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kept {
+    Nothing,
+    Digest,
+    Text,
+}
+
+/// What happened, one line each: its fingerprint, its text, or neither.
 pub(super) struct Trace {
-    keep: bool,
+    kept: Kept,
     digest: Cell<u64>,
     lines: Cell<u64>,
     text: RefCell<String>,
 }
 
 impl Trace {
-    fn new(keep: bool) -> Self {
+    fn new(kept: Kept) -> Self {
         Self {
-            keep,
+            kept,
             // FNV-1a, 64 bits: its offset basis here and its prime below.
             digest: Cell::new(0xCBF2_9CE4_8422_2325),
             lines: Cell::new(0),
@@ -105,8 +113,15 @@ impl Trace {
     }
 
     fn note(&self, nanos: u64, what: fmt::Arguments<'_>) {
+        if self.kept == Kept::Nothing {
+            return;
+        }
         let mut text = self.text.borrow_mut();
-        let start = if self.keep { text.len() } else { 0 };
+        let start = if self.kept == Kept::Text {
+            text.len()
+        } else {
+            0
+        };
         text.truncate(start);
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{nanos} {what}");
@@ -127,7 +142,7 @@ impl Trace {
     }
 
     pub(super) fn text(&self) -> String {
-        if self.keep {
+        if self.kept == Kept::Text {
             self.text.borrow().clone()
         } else {
             String::new()
