@@ -20,6 +20,7 @@ use std::time::Duration;
 use kafka_protocol::messages::MetadataRequest;
 use rustix::process::Signal;
 use support::broker::{Broker, binary, fresh_directory};
+use support::control_group::ControlGroup;
 use support::process::Process;
 use support::{clock, port};
 
@@ -208,7 +209,7 @@ fn cpu_ticks(process: u32) -> u64 {
         .sum()
 }
 
-/// With clients connected that say nothing. Its cores sleep in the kernel, without being counted as waiting for a disk.
+/// With clients connected that say nothing.
 #[test]
 fn an_idle_broker_uses_no_cpu() {
     let broker = &mut Broker::start("start-idle", &[]);
@@ -225,6 +226,40 @@ fn an_idle_broker_uses_no_cpu() {
         (since, before) = (clock::now(), cpu_ticks(process));
         (used <= 1).then_some(())
     });
+}
+
+/// Its cores sleep in the kernel with operations under way, which must not look like waiting for a disk.
+#[test]
+fn an_idle_broker_is_not_seen_as_waiting_for_disk_or_memory() {
+    const IDLE: Duration = Duration::from_secs(4);
+    let Some(group) = ControlGroup::of_pressure("start-pressure") else {
+        println!("skipped: no control group of version 2 can be made");
+        return;
+    };
+    let mut broker = Broker::prepare("start-pressure", &[]);
+    broker.set_group(&group.path);
+    broker.restart();
+    let _idle: Vec<_> = (0..50)
+        .map(|_| TcpStream::connect(("127.0.0.1", broker.port)).expect("it listens"))
+        .collect();
+    let waited = || ["io", "memory"].map(|resource| group.waited(resource));
+    let (mut since, mut before) = (clock::now(), waited());
+    let most = IDLE / 100;
+    clock::wait_within(Duration::from_secs(60), "a time without waiting", || {
+        if clock::now() - since < IDLE {
+            return None;
+        }
+        let now = waited();
+        let more: Vec<_> = now
+            .iter()
+            .zip(before)
+            .map(|(now, then)| *now - then)
+            .collect();
+        println!("waited in {IDLE:?} for disk and memory: {more:?}");
+        (since, before) = (clock::now(), now);
+        more.iter().all(|more| *more < most).then_some(())
+    });
+    assert!(broker.stop().success());
 }
 
 #[test]
