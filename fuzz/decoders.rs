@@ -4,6 +4,8 @@
 //! Each answers whether something could be read, and panics where a promise is broken. The first byte chooses the decoder.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use broker::config::directories::MetaProperties;
 use broker::config::{BrokerConfig, Settings, Voter, properties, validate_overrides};
@@ -14,7 +16,9 @@ use broker::metadata::snapshot_file::{
     SnapshotId, read_checkpoint, replay_snapshot, write_snapshot,
 };
 use broker::metadata::{Placement, QuorumState, Replay, read_entries};
+use broker::tools::Tool;
 use bytes::Bytes;
+use clap::{ArgMatches, FromArgMatches, Subcommand};
 use protocol::Uuid;
 use protocol::records::BatchBuilder;
 use storage::checkpoint;
@@ -390,4 +394,127 @@ pub fn config(data: &[u8]) -> bool {
         return true;
     }
     read
+}
+
+/// Kinds of files with the flags that `dump-log` gets for them.
+const DUMPS: [(&str, &[&str]); 14] = [
+    ("log", &["--deep-iteration"]),
+    (
+        "log",
+        &["--print-data-log", "--value-decoder-class", "LongDecoder"],
+    ),
+    ("log", &["--offsets-decoder"]),
+    ("log", &["--transaction-log-decoder"]),
+    ("log", &["--cluster-metadata-decoder"]),
+    ("log", &["--remote-log-metadata-decoder"]),
+    ("log", &["--share-group-state-decoder"]),
+    ("checkpoint", &["--cluster-metadata-decoder"]),
+    ("index", &[]),
+    ("index", &["--index-sanity-check"]),
+    ("timeindex", &[]),
+    ("timeindex", &["--verify-index-only"]),
+    ("snapshot", &[]),
+    ("txnindex", &[]),
+];
+
+/// The files of one directory, and the commands that dump them.
+struct Dumps {
+    directory: PathBuf,
+    commands: Vec<ArgMatches>,
+}
+
+impl Dumps {
+    fn new() -> Self {
+        let unique = format!("ringmain-dumped-{}", std::process::id());
+        let directory = std::env::temp_dir().join(unique);
+        std::fs::create_dir_all(&directory).expect("a directory for files to dump");
+        let commands = DUMPS.iter().map(|(kind, flags)| {
+            let command = Tool::augment_subcommands(clap::Command::new("ringmain"));
+            let path = Self::path(&directory, kind);
+            let front = ["ringmain", "dump-log", "--files"].map(OsString::from);
+            let arguments = front.into_iter().chain([path.into_os_string()]);
+            let flags = flags.iter().map(OsString::from);
+            command
+                .try_get_matches_from(arguments.chain(flags))
+                .expect("flags of Kafka's")
+        });
+        Self {
+            commands: commands.collect(),
+            directory,
+        }
+    }
+
+    fn path(directory: &Path, kind: &str) -> PathBuf {
+        let stem = match kind {
+            "checkpoint" => "00000000000000000010-0000000001",
+            _ => "00000000000000000000",
+        };
+        directory.join(format!("{stem}.{kind}"))
+    }
+}
+
+impl Drop for Dumps {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// What `ringmain dump-log` reads. The second byte says how the bytes of a log are made: as they are, sealed, or as the
+/// contents of records; an index stands beside the log that follows it.
+pub fn dumped(data: &[u8]) -> bool {
+    thread_local! {
+        static DUMPS_HERE: Dumps = Dumps::new();
+    }
+    let Some(([which, how], rest)) = data.split_first_chunk() else {
+        return false;
+    };
+    let which = usize::from(*which) % DUMPS.len();
+    let kind = DUMPS[which].0;
+    DUMPS_HERE.with(|dumps| {
+        let write = |kind: &str, bytes: &[u8]| {
+            std::fs::write(Dumps::path(&dumps.directory, kind), bytes).expect("space for a file");
+        };
+        match kind {
+            "log" | "checkpoint" => write(kind, &log_of(*how, rest)),
+            "index" | "timeindex" => {
+                let mut parts = pieces(rest).into_iter();
+                write(kind, &parts.next().unwrap_or_default());
+                write("log", &log_of(*how, &parts.next().unwrap_or_default()));
+            }
+            _ => write(kind, rest),
+        }
+        let tool = Tool::from_arg_matches(&dumps.commands[which]).expect("it was parsed");
+        tool.run_with(&mut std::io::sink(), &mut std::io::sink())
+            .is_ok()
+    })
+}
+
+/// The bytes of a log.
+fn log_of(how: u8, data: &[u8]) -> Bytes {
+    match how % 4 {
+        0 => {
+            let mut sealed = data.to_vec();
+            seal(&mut sealed);
+            sealed.into()
+        }
+        1 => batches(data, true),
+        2 => keyed(data),
+        _ => Bytes::copy_from_slice(data),
+    }
+}
+
+/// A batch of data records with the keys and values of the pieces, by turns.
+fn keyed(data: &[u8]) -> Bytes {
+    let mut batch = BatchBuilder::new(0);
+    for pair in pieces(data).chunks(2) {
+        let value = pair.get(1).filter(|value| !value.is_empty());
+        let key = Some(&pair[0]).filter(|key| !key.is_empty());
+        batch.append(
+            0,
+            key.map(|key| &key[..]),
+            value.map(|value| &value[..]),
+            &[],
+        );
+    }
+    batch.build_bytes().unwrap_or_default()
 }

@@ -4,7 +4,7 @@ use broker::config::directories::MetaProperties;
 use broker::metadata::{Placement, QuorumState};
 use bytes::Bytes;
 use protocol::Uuid;
-use protocol::records::BatchBuilder;
+use protocol::records::{BatchBuilder, Compression};
 use protocol::stored::{
     GroupKey, GroupMetadataKey, GroupMetadataValue, GroupMetadataValueMemberMetadata, GroupValue,
     MetadataRecord, OffsetCommitKey, OffsetCommitValue, PartitionRecord, TopicRecord,
@@ -20,6 +20,7 @@ pub fn of(target: &str) -> Vec<Vec<u8>> {
         "metadata_log" => metadata_log(),
         "group_log" => group_log(),
         "config" => config(),
+        "dumped" => dumped(),
         _ => Vec::new(),
     }
 }
@@ -204,4 +205,58 @@ fn config() -> Vec<Vec<u8>> {
         [node, more].concat().into(),
         "segment.bytes=1048576\ncleanup.policy=compact,delete\nmin.insync.replicas=1\n".into(),
     ]
+}
+
+/// In the order of the kinds and flags of `decoders::DUMPS`.
+fn dumped() -> Vec<Vec<u8>> {
+    let log = |which: u8, how: u8, bytes: &[u8]| [&[which, how], bytes].concat();
+    let batch = |codec| {
+        let mut batch = BatchBuilder::new(0).codec(codec).producer(7, 1, 0);
+        for at in 0..3 {
+            let header = (&b"h"[..], Some(&b"v"[..]));
+            batch.append(1_000 + at, Some(b"key"), Some(&at.to_be_bytes()), &[header]);
+        }
+        batch.build().expect("a batch")
+    };
+    let plain = batch(Compression::None);
+    let group = group_log().remove(0);
+    let metadata = metadata_log();
+    let with_key: Vec<u8> = {
+        let value = &metadata[1][1..];
+        // Records of the metadata log have no key.
+        let length = 2 + usize::from(u16::from_be_bytes([value[0], value[1]]));
+        [&[0, 0], &value[..length]].concat()
+    };
+    let index: Vec<u8> = [[0u32, 0], [2, 0]]
+        .concat()
+        .iter()
+        .flat_map(|it| it.to_be_bytes())
+        .collect();
+    let mut times = 1_002i64.to_be_bytes().to_vec();
+    times.extend(2u32.to_be_bytes());
+    let beside =
+        |entries: Vec<u8>| with_lengths(&[Bytes::from(entries), Bytes::copy_from_slice(&plain)]);
+    let mut aborted = 0u16.to_be_bytes().to_vec();
+    aborted.extend([7i64, 0, 5, 6].iter().flat_map(|it| it.to_be_bytes()));
+    let mut all: Vec<Vec<u8>> = Compression::ALL
+        .iter()
+        .map(|codec| log(0, 3, &batch(*codec)))
+        .collect();
+    all.extend([
+        log(1, 0, &plain),
+        log(2, 2, &group),
+        log(3, 2, &group),
+        log(4, 2, &with_key),
+        log(4, 1, &metadata[2][1..]),
+        log(5, 2, &with_key),
+        log(6, 2, &group),
+        log(7, 2, &with_key),
+        log(8, 3, &beside(index.clone())),
+        log(9, 3, &beside(index)),
+        log(10, 3, &beside(times.clone())),
+        log(11, 3, &beside(times)),
+        log(12, 3, &snapshot::encode(&ProducerState::default())),
+        log(13, 3, &aborted),
+    ]);
+    all
 }

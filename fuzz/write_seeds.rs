@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 /// The targets of this folder, as `tests/decoders.rs` names them.
-const TARGETS: [&str; 5] = [
+const TARGETS: [&str; 6] = [
     "storage_files",
     "broker_files",
     "metadata_log",
     "group_log",
     "config",
+    "dumped",
 ];
 
 fn main() -> io::Result<()> {

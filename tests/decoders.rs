@@ -16,12 +16,13 @@ use std::path::Path;
 type Entry = fn(&[u8]) -> bool;
 
 /// The fuzz targets, by the names of their binaries and of their folders of the corpus.
-const TARGETS: [(&str, Entry); 5] = [
+const TARGETS: [(&str, Entry); 6] = [
     ("storage_files", decoders::storage_files),
     ("broker_files", decoders::broker_files),
     ("metadata_log", decoders::metadata_log),
     ("group_log", decoders::group_log),
     ("config", decoders::config),
+    ("dumped", decoders::dumped),
 ];
 
 const ROUNDS: u64 = 20_000;
@@ -38,15 +39,17 @@ fn hostile_files_are_errors_and_cost_no_memory() {
         }
         let mut inputs = sound.clone();
         let saved = saved(name);
-        assert!(name == "config" || !saved.is_empty(), "{name}: no corpus");
+        assert!(
+            name == "config" || name == "dumped" || !saved.is_empty(),
+            "{name}: no corpus"
+        );
         inputs.extend(saved);
         for input in &inputs {
             within::limit(input, entry);
         }
-        let rounds = if name == "config" {
-            ROUNDS / 20
-        } else {
-            ROUNDS
+        let rounds = match name {
+            "config" | "dumped" => ROUNDS / 20,
+            _ => ROUNDS,
         };
         let mut random = Random(0x5eed);
         let mut read = 0;

@@ -93,6 +93,14 @@ impl Tool {
     /// # Errors
     /// Why it ended with code 1.
     pub fn run(self, out: &mut dyn Write) -> Result<(), Failure> {
+        self.run_with(out, &mut std::io::stderr())
+    }
+
+    /// The same; what is found to be wrong with files goes to `errors`.
+    ///
+    /// # Errors
+    /// As `run`.
+    pub fn run_with(self, out: &mut dyn Write, errors: &mut dyn Write) -> Result<(), Failure> {
         match self {
             Tool::BrokerApiVersions(arguments) => broker_api_versions::run(&arguments, out),
             Tool::Cluster(arguments) => cluster::run(&arguments, out),
@@ -110,7 +118,7 @@ impl Tool {
             Tool::ConsumerPerfTest(arguments) => consumer_perf_test::run(&arguments, out),
             Tool::ProducerPerfTest(arguments) => producer_perf_test::run(&arguments, out),
             Tool::ConsoleProducer(arguments) => console_producer::run(&arguments),
-            Tool::DumpLog(arguments) => dump_log::run(&arguments, out),
+            Tool::DumpLog(arguments) => dump_log::run(&arguments, out, errors),
         }
     }
 }

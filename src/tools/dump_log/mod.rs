@@ -188,11 +188,7 @@ impl Pairs {
 }
 
 /// Runs the command. What is found to be wrong goes to standard error, as in Kafka, and does not fail the command.
-pub(super) fn run(arguments: &DumpLogArgs, out: &mut dyn Write) -> Result<(), Failure> {
-    run_with(arguments, out, &mut std::io::stderr())
-}
-
-fn run_with(
+pub(super) fn run(
     arguments: &DumpLogArgs,
     out: &mut dyn Write,
     errors: &mut dyn Write,
