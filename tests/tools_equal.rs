@@ -11,11 +11,19 @@ mod support;
 
 #[path = "tools_equal/both.rs"]
 mod both;
+#[path = "tools_equal/help.rs"]
+mod help;
+#[path = "tools_equal/quorum.rs"]
+mod quorum;
+#[path = "tools_equal/storage.rs"]
+mod storage;
 
 use std::fs;
 
 use both::{Both, Rule::*};
+use support::broker::fresh_directory;
 use support::clock;
+use support::commands::Commands;
 
 /// Everything runs against one broker, in one process of Apache's tools, since each start costs seconds.
 #[test]
@@ -28,9 +36,28 @@ fn the_tools_say_what_apaches_say() {
     configs(&mut both);
     groups(&mut both);
     resets(&mut both);
+    for difference in help::compare(&mut both) {
+        both.differs(difference);
+    }
     let took = clock::now().duration_since(start);
     println!("{} commands compared in {took:.1?}", both.compared);
     both.finish();
+}
+
+/// What is not asked of a broker of ours.
+#[test]
+fn directories_and_quorums_of_apaches_are_cared_for_as_by_its_own_tools() {
+    let directory = fresh_directory("tools-storage");
+    let mut apache = Commands::start(&directory);
+    quorum::controllers_come_and_go(&mut apache);
+    let (compared, differences) = storage::compare(&mut apache);
+    println!("{compared} commands compared");
+    assert!(
+        differences.is_empty(),
+        "{} of {compared} commands differ:\n\n{}",
+        differences.len(),
+        differences.join("\n\n")
+    );
 }
 
 fn cluster(both: &mut Both) {
@@ -42,6 +69,12 @@ fn cluster(both: &mut Both) {
         (Same, "cluster list-endpoints -b @B --include-fenced-brokers"),
         (Same, "cluster list-endpoints -C @C --include-fenced-brokers"),
         (Same, "cluster unregister --id 77 --bootstrap-server @B"),
+        (Same, "cluster cluster-id -b @B --config @brief"),
+        (Same, "cluster cluster-id -b @B --config @brief --command-config @brief"),
+        (Same, "cluster unregister-controller --id 77 -b @B"),
+        (Same, "cluster unregister-controller --id 77 -C @C"),
+        (Same, "cluster api-versions -b @B"),
+        (Same, "cluster api-versions -C @C"),
         (Same, "broker-api-versions --bootstrap-server @B"),
         (Same, "broker-api-versions"),
         (Same, "features --bootstrap-server @B describe"),
@@ -68,6 +101,16 @@ fn cluster(both: &mut Both) {
         (Same, "metadata-quorum --bootstrap-server @B describe"),
         (Same, "metadata-quorum --bootstrap-server @B describe --status --replication"),
         (Same, "metadata-quorum --bootstrap-server @B remove-controller -i 7 -d AAAAAAAAAAAAAAAAAAAAAQ --dry-run"),
+        (Same, "metadata-quorum --bootstrap-server @B remove-controller -i 7 -d AAAAAAAAAAAAAAAAAAAAAQ --dry-run --unregister"),
+        (Same, "metadata-quorum --bootstrap-server @B remove-controller -i 7 -d AAAAAAAAAAAAAAAAAAAAAQ"),
+        (Same, "metadata-quorum --bootstrap-controller @C remove-controller -i 7 -d AAAAAAAAAAAAAAAAAAAAAQ"),
+        (Same, "metadata-quorum --bootstrap-server @B remove-controller -i -7 -d AAAAAAAAAAAAAAAAAAAAAQ"),
+        (Same, "metadata-quorum --bootstrap-server @B remove-controller -i 7 -d nonsense"),
+        (Same, "metadata-quorum --bootstrap-server @B --command-config @server.properties add-controller --dry-run"),
+        (Same, "metadata-quorum --bootstrap-server @B --command-config @server.properties add-controller"),
+        (Same, "metadata-quorum --bootstrap-controller @C --command-config @server.properties add-controller"),
+        (Same, "metadata-quorum --bootstrap-server @B add-controller"),
+        (Same, "metadata-quorum --bootstrap-server @B --command-config @brief add-controller"),
     ]);
     both.complains(
         "cluster cluster-id -b 127.0.0.1:1 --command-config @brief",
@@ -135,6 +178,7 @@ fn topics(both: &mut Both) {
         (Same, "topics --bootstrap-server @B --alter --topic nope --partitions 4 --if-exists"),
         (Same, "topics --bootstrap-server @B --alter --topic %"),
         (Same, "topics --bootstrap-server @B --alter --topic % --config retention.ms=1 --partitions 9"),
+        (Same, "topics --bootstrap-server @B --alter --topic % --delete-config retention.ms --partitions 9"),
         (Rows, "topics --bootstrap-server @B --describe --topic left|assignedleft"),
         (Same, "topics --bootstrap-server @B --delete --topic dotted.%"),
         (Same, "topics --bootstrap-server @B --delete --topic nope"),

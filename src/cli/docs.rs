@@ -12,13 +12,20 @@ const TOOLS: &[&str] = &[
     "broker-api-versions",
     "cluster",
     "configs",
+    "console-consumer",
+    "console-producer",
     "consumer-groups",
+    "consumer-perf-test",
     "delete-records",
+    "doctor",
+    "dump-log",
     "features",
     "get-offsets",
     "groups",
     "log-dirs",
     "metadata-quorum",
+    "producer-perf-test",
+    "storage",
     "topics",
 ];
 
@@ -27,8 +34,9 @@ fn page() -> String {
     let mut page = String::from(
         "# Command-line tools\n\n\
          Written from the definitions in `src/tools/`; do not edit by hand (`UPDATE_DOCS=1 cargo test cli::docs`).\n\n\
-         `ringmain X` is Kafka's `kafka-X.sh`, with its flags and its output, for any Kafka broker; what differs is listed in \
-         `tests/tools_equal/README.md`. `ringmain X --help` says the same as this page. `ringmain completions SHELL` prints a \
+         `ringmain X` is Kafka's `kafka-X.sh`, with its flags and its output, for any Kafka broker (`doctor` is our own); what \
+         differs is listed in `tests/tools_equal/README.md`, and for the tools that read and write records in \
+         `record-tools.md`. `ringmain X --help` says the same as this page. `ringmain completions SHELL` prints a \
          script for bash, zsh, fish, elvish or PowerShell: `source <(ringmain completions bash)`.\n\n\
          A file for `--command-config` may set `client.id`, `request.timeout.ms`, `default.api.timeout.ms` and \
          `retry.backoff.ms`. TLS and SASL are refused: they are not there yet.\n",
@@ -53,7 +61,11 @@ fn section(page: &mut String, command: &Command, name: &str, level: usize) {
     );
     let flags: Vec<&Arg> = command
         .get_arguments()
-        .filter(|flag| flag.get_long().is_some_and(|long| long != "help") && !flag.is_hide_set())
+        .filter(|flag| {
+            flag.get_long()
+                .is_some_and(|long| long != "help" && long != "version")
+                && !flag.is_hide_set()
+        })
         .collect();
     if !flags.is_empty() {
         page.push_str("\n| flag | what it is |\n|---|---|\n");

@@ -45,6 +45,7 @@ impl From<tools::Failure> for Failure {
 #[command(
     name = "ringmain",
     version,
+    propagate_version = true,
     about = "A message broker that every Kafka client can use unchanged"
 )]
 struct Line {

@@ -8,7 +8,7 @@ use protocol::messages::{ApiVersionsRequest, ApiVersionsResponseApiVersion};
 use protocol::{ApiKey, ListenerKind};
 
 use super::Failure;
-use super::client::{ClientError, Node};
+use super::client::{Client, ClientError, Node};
 use super::flags::Brokers;
 
 #[derive(Args, Debug)]
@@ -18,7 +18,11 @@ pub struct BrokerApiVersionsArgs {
 }
 
 pub(super) fn run(arguments: &BrokerApiVersionsArgs, out: &mut dyn Write) -> Result<(), Failure> {
-    let mut client = arguments.brokers.connect()?;
+    show(&mut arguments.brokers.connect()?, out)
+}
+
+/// Each node of the cluster, or of the quorum if controllers are asked, with what it speaks.
+pub(super) fn show(client: &mut Client, out: &mut dyn Write) -> Result<(), Failure> {
     for node in client.nodes()? {
         let rack = node.rack.as_deref().unwrap_or("null");
         let (host, port) = (&node.address.host, node.address.port);

@@ -1,11 +1,15 @@
 //! `ringmain cluster`: the cluster's id, its nodes, and taking one out of the books.
 
 use std::io::Write;
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use protocol::messages::{DescribeClusterRequest, UnregisterBrokerRequest};
+use protocol::messages::{
+    DescribeClusterRequest, UnregisterBrokerRequest, UnregisterControllerRequest,
+};
 
 use super::Failure;
+use super::broker_api_versions;
 use super::client::{Client, ClientError, Node, Target};
 use super::columns::{line, widest};
 use super::flags::BrokersOrControllers;
@@ -21,7 +25,7 @@ enum ClusterCommand {
     /// Print the id of the cluster
     ClusterId {
         #[command(flatten)]
-        addresses: BrokersOrControllers,
+        addresses: ClusterAddresses,
     },
     /// Take a broker that is gone out of the cluster's metadata
     Unregister {
@@ -29,7 +33,15 @@ enum ClusterCommand {
         #[arg(long, short)]
         id: i32,
         #[command(flatten)]
-        addresses: BrokersOrControllers,
+        addresses: ClusterAddresses,
+    },
+    /// Take a controller that is gone out of the cluster's metadata
+    UnregisterController {
+        /// The node.id of the controller
+        #[arg(long, short)]
+        id: i32,
+        #[command(flatten)]
+        addresses: ClusterAddresses,
     },
     /// List the addresses under which the nodes are reached
     ListEndpoints {
@@ -37,20 +49,58 @@ enum ClusterCommand {
         #[arg(long)]
         include_fenced_brokers: bool,
         #[command(flatten)]
-        addresses: BrokersOrControllers,
+        addresses: ClusterAddresses,
     },
+    /// Show which versions of which APIs each node speaks
+    ApiVersions {
+        #[command(flatten)]
+        addresses: ClusterAddresses,
+    },
+}
+
+/// What all commands have.
+#[derive(Args, Debug)]
+struct ClusterAddresses {
+    #[command(flatten)]
+    addresses: BrokersOrControllers,
+    /// The old name of --command-config
+    #[arg(
+        long,
+        hide = true,
+        value_name = "FILE",
+        conflicts_with = "command_config"
+    )]
+    config: Option<PathBuf>,
+}
+
+impl ClusterAddresses {
+    fn connect(&self, out: &mut dyn Write) -> Result<Client, Failure> {
+        if self.config.is_some() {
+            writeln!(
+                out,
+                "Option --config has been deprecated and will be removed in a future version. Use --command-config instead."
+            )?;
+        }
+        self.addresses.connect_with(self.config.as_ref())
+    }
 }
 
 pub(super) fn run(arguments: &ClusterArgs, out: &mut dyn Write) -> Result<(), Failure> {
     match &arguments.command {
-        ClusterCommand::ClusterId { addresses } => cluster_id(&mut addresses.connect()?, out),
+        ClusterCommand::ClusterId { addresses } => cluster_id(&mut addresses.connect(out)?, out),
         ClusterCommand::Unregister { id, addresses } => {
-            unregister(&mut addresses.connect()?, *id, out)
+            unregister(&mut addresses.connect(out)?, *id, out)
+        }
+        ClusterCommand::UnregisterController { id, addresses } => {
+            unregister_controller(&mut addresses.connect(out)?, *id, out)
+        }
+        ClusterCommand::ApiVersions { addresses } => {
+            broker_api_versions::show(&mut addresses.connect(out)?, out)
         }
         ClusterCommand::ListEndpoints {
             include_fenced_brokers,
             addresses,
-        } => list_endpoints(&mut addresses.connect()?, *include_fenced_brokers, out),
+        } => list_endpoints(&mut addresses.connect(out)?, *include_fenced_brokers, out),
     }
 }
 
@@ -68,21 +118,49 @@ fn cluster_id(client: &mut Client, out: &mut dyn Write) -> Result<(), Failure> {
 
 fn unregister(client: &mut Client, broker_id: i32, out: &mut dyn Write) -> Result<(), Failure> {
     let done = client.retrying(|client| {
-        let node = match client.settings().target {
-            Target::Brokers => Node::Any,
-            Target::Controllers => Node::Controller,
-        };
-        let response = client.send(node, &UnregisterBrokerRequest { broker_id })?;
+        let response = client.send(active(client), &UnregisterBrokerRequest { broker_id })?;
         ClientError::check(response.error_code, response.error_message.as_ref())
     });
+    unregistered(done, "broker", broker_id, out)
+}
+
+fn unregister_controller(
+    client: &mut Client,
+    controller_id: i32,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let request = UnregisterControllerRequest { controller_id };
+    let done = client.retrying(|client| {
+        let response = client.send(active(client), &request)?;
+        ClientError::check(response.error_code, response.error_message.as_ref())
+    });
+    unregistered(done, "controller", controller_id, out)
+}
+
+/// Brokers pass such requests on; among controllers the active one answers.
+fn active(client: &Client) -> Node {
+    match client.settings().target {
+        Target::Brokers => Node::Any,
+        Target::Controllers => Node::Controller,
+    }
+}
+
+fn unregistered(
+    done: Result<(), ClientError>,
+    what: &str,
+    id: i32,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
     match done {
         Err(ClientError::NoCommonVersion { .. }) => writeln!(
             out,
-            "The target cluster does not support the broker unregistration API."
+            "The target cluster does not support the {what} unregistration API."
         )?,
         done => {
             done?;
-            writeln!(out, "Broker {broker_id} is no longer registered.")?;
+            let mut head = what.to_owned();
+            head[..1].make_ascii_uppercase();
+            writeln!(out, "{head} {id} is no longer registered.")?;
         }
     }
     Ok(())

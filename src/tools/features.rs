@@ -145,8 +145,7 @@ pub(super) fn run(arguments: &FeaturesArgs, out: &mut dyn Write) -> Result<(), F
             update.run(&mut connect()?, out)
         }
         FeaturesCommand::VersionMapping { release_version } => {
-            let release = release_version.as_deref();
-            version_mapping(release.unwrap_or_else(|| supported_releases().1), out)
+            version_mapping(release_version.as_deref(), out)
         }
         FeaturesCommand::FeatureDependencies { features } => dependencies(features, out),
     }
@@ -355,7 +354,9 @@ impl Update<'_> {
     }
 }
 
-fn version_mapping(release: &str, out: &mut dyn Write) -> Result<(), Failure> {
+/// Prints the levels that a release brings, the latest if none is named.
+pub(crate) fn version_mapping(release: Option<&str>, out: &mut dyn Write) -> Result<(), Failure> {
+    let release = release.unwrap_or_else(|| supported_releases().1);
     let metadata = release_level(release)?;
     writeln!(out, "{METADATA_VERSION}={metadata} ({release})")?;
     for (feature, since) in DEFAULT_SINCE {
@@ -364,7 +365,8 @@ fn version_mapping(release: &str, out: &mut dyn Write) -> Result<(), Failure> {
     Ok(())
 }
 
-fn dependencies(features: &[String], out: &mut dyn Write) -> Result<(), Failure> {
+/// Prints what levels, as `feature=level`, need.
+pub(crate) fn dependencies(features: &[String], out: &mut dyn Write) -> Result<(), Failure> {
     for text in features {
         let (feature, level) = parse_level(text)?;
         let name = metadata_level_name(level);

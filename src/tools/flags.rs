@@ -47,6 +47,13 @@ struct Addresses {
 }
 
 impl BrokersOrControllers {
+    /// As [`Self::connect`], where the file may be named by another flag.
+    pub(super) fn connect_with(&self, file: Option<&PathBuf>) -> Result<Client, Failure> {
+        let mut flags = self.clone();
+        flags.config.command_config = flags.config.command_config.or_else(|| file.cloned());
+        flags.connect()
+    }
+
     pub(super) fn connect(&self) -> Result<Client, Failure> {
         let addresses = &self.addresses;
         let (target, text) = match &addresses.bootstrap_controller {

@@ -22,7 +22,7 @@ mod doctor;
 mod dump_log;
 mod exception;
 mod failure;
-mod features;
+pub(crate) mod features;
 mod flags;
 mod get_offsets;
 mod groups;

@@ -1,6 +1,7 @@
 //! One broker, both tools, and how their outputs are compared.
 use std::path::PathBuf;
 
+use crate::support::apache;
 use crate::support::broker::Broker;
 use crate::support::commands::{Commands, Ended, ringmain};
 
@@ -40,6 +41,21 @@ const CLASSES: &[(&str, &str)] = &[
         "org.apache.kafka.tools.DeleteRecordsCommand",
     ),
     ("features", "org.apache.kafka.tools.FeatureCommand"),
+    (
+        "console-consumer",
+        "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    ),
+    ("console-producer", "org.apache.kafka.tools.ConsoleProducer"),
+    (
+        "consumer-perf-test",
+        "org.apache.kafka.tools.ConsumerPerformance",
+    ),
+    (
+        "producer-perf-test",
+        "org.apache.kafka.tools.ProducerPerformance",
+    ),
+    ("dump-log", "org.apache.kafka.tools.DumpLogSegments"),
+    ("storage", "kafka.tools.StorageTool"),
     ("get-offsets", "org.apache.kafka.tools.GetOffsetShell"),
     ("groups", "org.apache.kafka.tools.GroupsCommand"),
     ("log-dirs", "org.apache.kafka.tools.LogDirsCommand"),
@@ -53,6 +69,11 @@ const CLASSES: &[(&str, &str)] = &[
 /// Names of one length, so that columns are as wide: whatever a command changes, each side changes its own.
 const APACHES: &str = "left";
 const OURS: &str = "rite";
+
+fn class_of(tool: &str) -> &'static str {
+    let class = CLASSES.iter().find(|(name, _)| *name == tool);
+    class.expect("a tool of Apache's").1
+}
 
 impl Both {
     pub fn start(name: &str) -> Self {
@@ -93,10 +114,20 @@ impl Both {
 
     fn apaches(&mut self, command: &str) -> Ended {
         let words = self.words(command, APACHES);
-        let class = CLASSES.iter().find(|(tool, _)| *tool == words[0]);
-        let (_, class) = class.expect("a tool of Apache's");
         let arguments: Vec<&str> = words[1..].iter().map(String::as_str).collect();
-        self.apache.run(class, &arguments)
+        self.apache.run(class_of(&words[0]), &arguments)
+    }
+
+    /// What Apache's tool says of itself. One ends its process while doing so, whoever else lives there.
+    pub fn apaches_help(&mut self, words: &[&str]) -> String {
+        let class = class_of(words[0]);
+        if words[0] == "cluster" {
+            let mut command = apache::tool(class);
+            let output = command.args(&words[1..]).arg("--help").output();
+            return String::from_utf8_lossy(&output.expect("Java").stdout).into_owned();
+        }
+        let ended = self.apache.run(class, &[&words[1..], &["--help"]].concat());
+        ended.out + &ended.err
     }
 
     /// Runs commands on both sides; what differs is told at the end.
@@ -139,7 +170,7 @@ impl Both {
     }
 
     /// Told at once too, as a later command may not get far without this one.
-    fn differs(&mut self, what: String) {
+    pub fn differs(&mut self, what: String) {
         println!("{what}\n");
         self.differences.push(what);
     }

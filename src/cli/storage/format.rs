@@ -170,7 +170,6 @@ fn format_one(
     let (kind, directory_id) = match &plan.voter {
         _ if !holds_metadata => ("data directory", None),
         Some(voter) => ("dynamic metadata voter directory", Some(voter.directory_id)),
-        None if plan.kraft_version > 0 => ("dynamic metadata directory", None),
         None => ("metadata directory", None),
     };
     let directory_id = match directory_id {
@@ -477,7 +476,7 @@ mod tests {
             .unwrap_err();
         assert!(both.contains("cannot be used with"), "{both}");
         let answer = node.format(&["-N"]).unwrap();
-        let expected = "Formatting dynamic metadata directory @/a with metadata.version 4.4-IV2.\n";
+        let expected = "Formatting metadata directory @/a with metadata.version 4.4-IV2.\n";
         assert_eq!(answer, expected);
         let checkpoint = read_checkpoint(node.checkpoint("a").into()).unwrap();
         assert_eq!(

@@ -22,6 +22,9 @@ pub(super) fn run(config: &BrokerConfig, out: &mut dyn Write) -> Result<(), Fail
                 problems.push(format!("{} is not formatted.", path.display()));
             }
             Found::Unformatted => problems.push(format!("{} does not exist", path.display())),
+            Found::Failed(_) if path.exists() && !path.is_dir() => {
+                problems.push(format!("{} is not a directory", path.display()));
+            }
             Found::Failed(why) => problems.push(format!("Error loading {why}")),
             Found::Formatted(meta) => {
                 let known = first.get_or_insert(meta);

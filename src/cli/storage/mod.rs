@@ -13,6 +13,7 @@ use clap::{Args, Subcommand};
 
 use super::{Failure, Overrides, load, print_line, random_id, wall_clock_ms};
 use crate::config::BrokerConfig;
+use crate::tools::features;
 use levels::Levels;
 use voter::DynamicVoter;
 
@@ -30,6 +31,18 @@ pub(super) enum StorageCommand {
         /// The configuration file of the node
         #[arg(short, long, value_name = "FILE")]
         config: PathBuf,
+    },
+    /// Show which levels of features a release brings
+    VersionMapping {
+        /// The release, such as 4.4-IV2; the latest if not given
+        #[arg(short, long, value_name = "RELEASE")]
+        release_version: Option<String>,
+    },
+    /// Show what a level of a feature needs
+    FeatureDependencies {
+        /// A feature and its level; may be repeated
+        #[arg(short, long = "feature", value_name = "FEATURE=LEVEL", required = true)]
+        features: Vec<String>,
     },
 }
 
@@ -81,6 +94,12 @@ pub(super) fn run(command: StorageCommand, out: &mut dyn Write) -> Result<(), Fa
             &load::broker_config(Some(&config), &Overrides::default())?,
             out,
         ),
+        StorageCommand::VersionMapping { release_version } => {
+            Ok(features::version_mapping(release_version.as_deref(), out)?)
+        }
+        StorageCommand::FeatureDependencies { features: levels } => {
+            Ok(features::dependencies(&levels, out)?)
+        }
     }
 }
 

@@ -1,4 +1,6 @@
-//! `ringmain metadata-quorum`: the controllers, and how far each has come.
+//! `ringmain metadata-quorum`: the controllers, how far each has come, and who belongs to them.
+
+mod membership;
 
 use std::io::Write;
 use std::time::{Duration, SystemTime};
@@ -8,7 +10,7 @@ use protocol::Uuid;
 use protocol::messages::{
     DescribeQuorumRequest, DescribeQuorumRequestPartitionData, DescribeQuorumRequestTopicData,
     DescribeQuorumResponseNode, DescribeQuorumResponsePartitionData,
-    DescribeQuorumResponseReplicaState as Replica, RemoveRaftVoterRequest,
+    DescribeQuorumResponseReplicaState as Replica,
 };
 
 use super::Failure;
@@ -31,18 +33,30 @@ pub struct MetadataQuorumArgs {
 enum QuorumCommand {
     /// Describe the quorum
     Describe(DescribeArgs),
-    /// Take a controller out of the quorum
-    RemoveController {
-        /// The node.id of the controller
-        #[arg(long, short = 'i', value_name = "ID", allow_negative_numbers = true)]
-        controller_id: i32,
-        /// The id of its directory
-        #[arg(long, short = 'd', value_name = "DIRECTORY-ID")]
-        controller_directory_id: Uuid,
+    /// Take a controller that runs as an observer into the quorum; `--command-config` is its own configuration file
+    AddController {
         /// Only say what would be done
         #[arg(long)]
         dry_run: bool,
     },
+    /// Take a controller out of the quorum
+    RemoveController(RemoveArgs),
+}
+
+#[derive(Args, Debug)]
+struct RemoveArgs {
+    /// The node.id of the controller
+    #[arg(long, short = 'i', value_name = "ID", allow_negative_numbers = true)]
+    controller_id: i32,
+    /// The id of its directory
+    #[arg(long, short = 'd', value_name = "DIRECTORY-ID")]
+    controller_directory_id: Uuid,
+    /// Only say what would be done
+    #[arg(long)]
+    dry_run: bool,
+    /// Take it out of the cluster's metadata, too
+    #[arg(long)]
+    unregister: bool,
 }
 
 #[derive(Args, Debug)]
@@ -72,36 +86,23 @@ struct Quorum {
 }
 
 pub(super) fn run(arguments: &MetadataQuorumArgs, out: &mut dyn Write) -> Result<(), Failure> {
-    if let QuorumCommand::RemoveController { controller_id, .. } = arguments.command
-        && controller_id < 0
-    {
-        return Err(Failure::new(format!(
-            "Invalid negative --controller-id: {controller_id}"
-        )));
-    }
-    let mut client = arguments.addresses.connect()?;
+    let connect = || arguments.addresses.connect();
     match &arguments.command {
         QuorumCommand::Describe(DescribeArgs { what, .. }) if what.status => {
-            status(&mut client, out)
+            status(&mut connect()?, out)
         }
-        QuorumCommand::Describe(describe) => replication(&mut client, describe.human_readable, out),
-        QuorumCommand::RemoveController {
-            controller_id,
-            controller_directory_id,
-            dry_run,
-        } => {
-            if !dry_run {
-                remove(&mut client, *controller_id, *controller_directory_id)?;
+        QuorumCommand::Describe(describe) => {
+            replication(&mut connect()?, describe.human_readable, out)
+        }
+        QuorumCommand::AddController { dry_run } => membership::add(&mut connect()?, *dry_run, out),
+        QuorumCommand::RemoveController(wanted) => {
+            if wanted.controller_id < 0 {
+                return Err(Failure::new(format!(
+                    "Invalid negative --controller-id: {}",
+                    wanted.controller_id
+                )));
             }
-            let done = if *dry_run {
-                "DRY RUN of removing"
-            } else {
-                "Removed"
-            };
-            Ok(writeln!(
-                out,
-                "{done} KRaft controller {controller_id} with directory id {controller_directory_id}"
-            )?)
+            membership::remove(&mut connect()?, wanted, out)
         }
     }
 }
@@ -271,23 +272,4 @@ fn moment(millis: i64, age: bool, now: Duration) -> String {
             format!("{} ms ago", age.as_millis())
         }
     }
-}
-
-fn remove(client: &mut Client, voter_id: i32, voter_directory_id: Uuid) -> Result<(), ClientError> {
-    let cluster_id = match &client.cluster().id {
-        Some(id) => Some(id.clone()),
-        None => {
-            client.refresh()?;
-            client.cluster().id.clone()
-        }
-    };
-    let request = RemoveRaftVoterRequest {
-        cluster_id,
-        voter_id,
-        voter_directory_id,
-    };
-    client.retrying(|client| {
-        let response = client.send(node(client), &request)?;
-        ClientError::check(response.error_code, response.error_message.as_ref())
-    })
 }
