@@ -8,13 +8,17 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Weak;
 use std::time::Duration;
 
+/// The logs of a core by their ids. A log that is dropped takes itself out, so that nothing of it stays.
+pub(crate) type Logs = BTreeMap<u64, Weak<LogInner>>;
+
 /// Accounts for the write buffers that logs keep for readers. The logs own the buffers; this decides whose goes first:
 /// the oldest of all logs of the core. Batches not yet written are not in here, so they cannot be evicted.
 pub(crate) struct BatchCache {
     budget: usize,
     used: usize,
-    /// Oldest first. Entries that their log dropped by itself stay as husks until they come up, or are swept.
-    order: VecDeque<(Weak<LogInner>, u64)>,
+    /// Log and entry, oldest first. Entries that their log dropped by itself stay as husks until they come up, or are
+    /// swept; so a log is named here and not pointed to, which would hold its memory.
+    order: VecDeque<(u64, u64)>,
     live: usize,
     next_entry: u64,
 }
@@ -34,11 +38,13 @@ impl BatchCache {
         self.used
     }
 
-    /// Enters a buffer of `bytes`; answers its number.
-    pub fn insert(&mut self, log: Weak<LogInner>, bytes: usize) -> u64 {
+    /// Enters a buffer of `bytes`; answers its number. `logs` are those of the core.
+    pub fn insert(&mut self, logs: &Logs, log: u64, bytes: usize) -> u64 {
         if self.order.len() > 64 && self.order.len() > 2 * self.live {
-            self.order
-                .retain(|(log, entry)| log.upgrade().is_some_and(|log| log.holds_cached(*entry)));
+            self.order.retain(|(log, entry)| {
+                let log = logs.get(log).and_then(Weak::upgrade);
+                log.is_some_and(|log| log.holds_cached(*entry))
+            });
             self.live = self.order.len();
         }
         let entry = self.next_entry;
@@ -61,7 +67,7 @@ impl BatchCache {
     }
 
     /// The next entry to evict, as long as the budget is exceeded.
-    pub fn pop_over_budget(&mut self) -> Option<(Weak<LogInner>, u64)> {
+    pub fn pop_over_budget(&mut self) -> Option<(u64, u64)> {
         if self.used <= self.budget {
             None
         } else {

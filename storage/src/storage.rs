@@ -1,6 +1,6 @@
 //! What the logs of one core share: memory budgets, open files, counters and the task that lets idle logs rest.
 
-use crate::cache::{BatchCache, FileCache, IndexCache};
+use crate::cache::{BatchCache, FileCache, IndexCache, Logs};
 use crate::disk_metrics::{DiskCounters, DiskSnapshot};
 use crate::log::LogInner;
 use crate::metrics::Counters;
@@ -72,8 +72,8 @@ pub(crate) struct StorageInner {
     /// Logs with something to give back or to flush; the housekeeping task looks at no others.
     busy: RefCell<Vec<Weak<LogInner>>>,
     housekeeping: Cell<bool>,
-    /// Every log of the core, for the expiry of producers.
-    logs: RefCell<Vec<Weak<LogInner>>>,
+    /// Every log of the core.
+    pub logs: RefCell<Logs>,
     expiring: Cell<bool>,
     next_log_id: Cell<u64>,
     failure_watch: RefCell<Option<FailureWatch>>,
@@ -94,7 +94,7 @@ impl Storage {
             disks: RefCell::default(),
             busy: RefCell::new(Vec::new()),
             housekeeping: Cell::new(false),
-            logs: RefCell::new(Vec::new()),
+            logs: RefCell::default(),
             expiring: Cell::new(false),
             next_log_id: Cell::new(0),
             failure_watch: RefCell::default(),
@@ -162,7 +162,7 @@ impl Storage {
 
     /// Makes a new log known.
     pub(crate) fn register(&self, log: &Rc<LogInner>) {
-        self.0.logs.borrow_mut().push(Rc::downgrade(log));
+        self.0.logs.borrow_mut().insert(log.id, Rc::downgrade(log));
         if !self.0.expiring.replace(true) {
             let storage = self.clone();
             drop(
@@ -182,21 +182,14 @@ impl Storage {
                 .core
                 .sleep(self.0.options.producer_check_interval)
                 .await;
-            let logs = self.0.logs.take();
-            let mut living: Vec<_> = logs
-                .into_iter()
-                .filter(|log| log.strong_count() > 0)
-                .collect();
-            for (at, log) in living.iter().filter_map(Weak::upgrade).enumerate() {
+            let logs: Vec<_> = self.0.logs.borrow().values().cloned().collect();
+            for (at, log) in logs.iter().filter_map(Weak::upgrade).enumerate() {
                 log.expire_producers();
                 if at % 256 == 255 {
                     self.0.core.yield_now().await;
                 }
             }
-            let mut logs = self.0.logs.borrow_mut();
-            living.append(&mut logs);
-            *logs = living;
-            if logs.is_empty() {
+            if self.0.logs.borrow().is_empty() {
                 self.0.expiring.set(false);
                 return;
             }
@@ -215,7 +208,7 @@ impl Storage {
             .0
             .logs
             .borrow()
-            .iter()
+            .values()
             .filter_map(Weak::upgrade)
             .collect();
         if let Some(largest) = logs.iter().max_by_key(|log| log.producer_count()) {
@@ -293,7 +286,8 @@ impl Storage {
             let Some((log, entry)) = self.0.cache.borrow_mut().pop_over_budget() else {
                 return;
             };
-            let freed = log.upgrade().map_or(0, |log| log.evict(entry));
+            let log = self.0.logs.borrow().get(&log).and_then(Weak::upgrade);
+            let freed = log.map_or(0, |log| log.evict(entry));
             self.0.cache.borrow_mut().release(freed);
             if freed > 0 {
                 self.count(|counters| counters.cache_evictions += 1);

@@ -354,5 +354,6 @@ impl Drop for LogInner {
             .forget(dropped.0, dropped.1);
         self.storage.0.files.borrow_mut().remove_log(self.id);
         self.storage.0.indexes.borrow_mut().remove_log(self.id);
+        self.storage.0.logs.borrow_mut().remove(&self.id);
     }
 }

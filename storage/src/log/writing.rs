@@ -383,7 +383,7 @@ impl LogInner {
                 cache.resize(bytes, new.data.len());
                 entry
             }
-            None => cache.insert(Rc::downgrade(self), new.data.len()),
+            None => cache.insert(&self.storage.0.logs.borrow(), self.id, new.data.len()),
         };
         state.cached.push_back(new);
     }
