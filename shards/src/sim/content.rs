@@ -104,6 +104,29 @@ impl FileState {
         self.now.read(offset, memory)
     }
 
+    /// Past the page cache: what it has to write is written first, what it takes for clean comes from the platter. After a
+    /// failed sync the two differ.
+    pub(super) fn read_direct(&self, offset: u64, memory: &mut [u8]) -> usize {
+        let read = self.now.read(offset, memory);
+        let end = offset + read as u64;
+        for number in blocks_of(offset, read as u64) {
+            if self.dirty.contains(&number) {
+                continue;
+            }
+            let begin = number * BLOCK as u64;
+            let (from, to) = (begin.max(offset), (begin + BLOCK as u64).min(end));
+            let part = &mut memory[(from - offset) as usize..(to - offset) as usize];
+            match self.durable.blocks.get(&number) {
+                Some(Some(block)) => {
+                    let skip = (from - begin) as usize;
+                    part.copy_from_slice(&block[skip..skip + part.len()]);
+                }
+                _ => part.fill(0),
+            }
+        }
+        read
+    }
+
     /// How many of `len` bytes at `offset` fit, when `free` blocks may still be taken.
     pub(super) fn fitting(&self, offset: u64, len: u64, mut free: u64) -> u64 {
         if len.div_ceil(BLOCK as u64) < free {

@@ -14,7 +14,7 @@
 //! - **A process that dies** (killed, not the machine) loses nothing of this.
 //! - **EIO** by rule ([`Disk::fail`]) or by chance. A failed write may have written any prefix. After a failed
 //!   sync the kernel takes the pages for clean: a later sync succeeds and they are still not on the
-//!   platter.
+//!   platter. A direct read tells: it goes past the page cache.
 //! - **ENOSPC** at the [capacity](Disk::set_capacity): a write stops where the space ends, and the
 //!   next says ENOSPC. Holes take no space, reserved blocks do.
 //! - **Short** reads and writes, by chance, as the system calls allow.

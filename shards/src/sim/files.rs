@@ -190,7 +190,11 @@ impl SimFile {
         let memory = buffer.as_mut_slice();
         let block = if options.direct { BLOCK } else { 1 };
         let wanted = disk.shortened(memory.len(), block);
-        let read = inode.with(|state| state.read(offset, &mut memory[..wanted]))?;
+        let memory = &mut memory[..wanted];
+        let read = inode.with(|state| match options.direct {
+            true => state.read_direct(offset, memory),
+            false => state.read(offset, memory),
+        })?;
         disk.note(format_args!("read {offset} {read}"), path);
         Ok((buffer, read))
     }

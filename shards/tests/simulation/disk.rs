@@ -148,6 +148,35 @@ fn acknowledged_durable_writes_survive_a_crash_at_any_moment() {
     }
 }
 
+/// The page cache keeps what a failed sync could not write, and takes it for clean.
+#[test]
+fn a_direct_read_tells_what_a_failed_sync_left_off_the_platter() {
+    let (world, node) = world(6);
+    set_power_loss(&world, node, LOST);
+    let disk = world.disk(node);
+    let found = contents_after_crash(&world, node, |core| async move {
+        let file = open(&core).await;
+        write(&core, &file, 1, 0, Durability::Durable).await;
+        write(&core, &file, 2, 0, Durability::Written).await;
+        disk.fail(FileOperation::Sync, Path::new(PATH), libc::EIO);
+        file.sync_data(&core).await.expect_err("it fails");
+        disk.mend();
+        write(&core, &file, 3, 1, Durability::Written).await;
+        let options = OpenOptions {
+            direct: true,
+            ..OpenOptions::reading()
+        };
+        let direct = File::open(&core, Path::new(PATH), &options).await;
+        let direct = direct.expect("opened");
+        for (file, first) in [(file, 2), (direct, 1)] {
+            let read = file.read_exact_at(&core, 0, 2 * BLOCK).await.expect("read");
+            assert_eq!((read[0], read[BLOCK]), (first, 3));
+            file.sync_data(&core).await.expect("it says so");
+        }
+    });
+    assert_eq!((found[0], found[BLOCK]), (1, 3), "no sync wrote it later");
+}
+
 #[test]
 fn a_torn_write_mixes_sectors() {
     let (world, node) = world(3);

@@ -76,6 +76,18 @@ pub(crate) async fn open_segment(core: &Core, path: &Path) -> Result<File, Stora
         .map_err(|error| StorageError::io("open", path, error))
 }
 
+/// For what the disk itself holds. The page cache may hold more: what a failed sync left there counts as clean, and no
+/// later sync writes it.
+pub(crate) async fn open_on_disk(core: &Core, path: &Path) -> Result<File, StorageError> {
+    let options = OpenOptions {
+        direct: true,
+        ..OpenOptions::reading()
+    };
+    File::open(core, path, &options)
+        .await
+        .map_err(|error| StorageError::io("open", path, error))
+}
+
 /// The end of a segment that was closed cleanly, from the last index entry on. `None` where the tail is not as a clean
 /// stop leaves it: then it needs [`scan`].
 pub(crate) async fn clean_tail(
@@ -207,7 +219,7 @@ pub(crate) async fn scan(
     mut batch_seen: impl FnMut(&BatchHeader),
 ) -> Result<Scan, StorageError> {
     let path = segment_path(job.directory, job.base_offset, FileKind::Log);
-    let file = open_segment(job.core, &path).await?;
+    let file = open_on_disk(job.core, &path).await?;
     let source = FileSource {
         core: job.core,
         file: &file,
@@ -421,7 +433,7 @@ pub(crate) async fn only_zeros(
     from: u32,
     length: u64,
 ) -> Result<bool, StorageError> {
-    let file = open_segment(core, path).await?;
+    let file = open_on_disk(core, path).await?;
     let mut at = u64::from(from);
     while at < length {
         let want = (length - at).min(u64::from(SCAN_WINDOW)) as usize;
