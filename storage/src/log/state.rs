@@ -180,7 +180,7 @@ impl State {
         while let Some(queued) = self.queue.pop_back() {
             if let Queued::Batch(batch) = queued {
                 if let Some(undo) = batch.undo {
-                    self.producers.undo(*undo);
+                    self.producers.undo_failed(*undo);
                 }
                 if batch.completes {
                     failed.push(batch.completion);

@@ -149,12 +149,25 @@ pub struct AbortedTransaction {
 pub struct Undo {
     producer_id: i64,
     before: Option<ProducerEntry>,
+    begins: Option<Awaited>,
 }
+
+/// The batch that a producer must begin with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Awaited {
+    epoch: i16,
+    first_sequence: i32,
+}
+
+/// Producers remembered of which nothing was written.
+const AWAITED_MAX: usize = 1000;
 
 /// Producers of one log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProducerState {
     producers: BTreeMap<i64, ProducerEntry>,
+    /// Producers whose first batch could not be written: the ones behind it must not take its place.
+    awaited: BTreeMap<i64, Awaited>,
 }
 
 impl ProducerState {
@@ -177,6 +190,7 @@ impl ProducerState {
 
     pub fn clear(&mut self) {
         self.producers.clear();
+        self.awaited.clear();
     }
 
     /// First offset of the oldest open transaction: nothing at or above it is stable.
@@ -191,7 +205,8 @@ impl ProducerState {
     ///
     /// An unknown producer may start at any sequence: its state may have expired, or its records may have been deleted
     /// (KAFKA-5793 and after). Only in a partition where nothing was ever written (`never_written`) that cannot be, and
-    /// a first sequence above 0 means that an earlier batch is still to come.
+    /// a first sequence above 0 means that an earlier batch is still to come. So it does where the producer's first batch
+    /// could not be written.
     ///
     /// # Errors
     /// Kafka's refusals, OUT_OF_ORDER_SEQUENCE_NUMBER and INVALID_PRODUCER_EPOCH.
@@ -222,7 +237,12 @@ impl ProducerState {
             return Ok(Verdict::Accept);
         }
         let (in_order, last_sequence) = match known {
-            None => (!never_written || header.base_sequence == 0, NO_SEQUENCE),
+            None => match self.awaited.get(&header.producer_id) {
+                Some(awaited) if awaited.epoch == header.producer_epoch => {
+                    (header.base_sequence == awaited.first_sequence, NO_SEQUENCE)
+                }
+                _ => (!never_written || header.base_sequence == 0, NO_SEQUENCE),
+            },
             Some(entry) if entry.epoch == NO_EPOCH => (true, NO_SEQUENCE),
             Some(entry) if entry.epoch != header.producer_epoch => {
                 (header.base_sequence == 0, entry.last_sequence())
@@ -246,7 +266,12 @@ impl ProducerState {
 
     /// Takes note of an accepted data batch.
     pub fn apply_batch(&mut self, header: &BatchHeader) -> Undo {
-        let undo = self.undo_of(header.producer_id);
+        let mut undo = self.undo_of(header.producer_id);
+        undo.begins = Some(Awaited {
+            epoch: header.producer_epoch,
+            first_sequence: header.base_sequence,
+        });
+        self.awaited.remove(&header.producer_id);
         let mut entry = undo.before.unwrap_or_else(ProducerEntry::empty);
         entry.set_epoch(header.producer_epoch);
         entry.add_batch(BatchMetadata {
@@ -294,6 +319,7 @@ impl ProducerState {
         Undo {
             producer_id,
             before: self.producers.get(&producer_id).copied(),
+            begins: None,
         }
     }
 
@@ -305,10 +331,22 @@ impl ProducerState {
         };
     }
 
+    /// Takes a batch back that could not be written. A producer that is unknown then must begin with it.
+    pub fn undo_failed(&mut self, undo: Undo) {
+        self.undo(undo);
+        if let (None, Some(begins)) = (undo.before, undo.begins) {
+            if self.awaited.len() >= AWAITED_MAX {
+                self.awaited.clear();
+            }
+            self.awaited.insert(undo.producer_id, begins);
+        }
+    }
+
     /// Forgets producers idle for `expiration_ms` by the time of their last batch, open transactions excepted.
     pub fn remove_expired(&mut self, now_ms: i64, expiration_ms: i64) {
         self.producers
             .retain(|_, entry| !is_expired(entry, now_ms, expiration_ms));
+        self.awaited.clear();
     }
 
     /// Keeps at most `limit` producers. When there are more, the longest idle tenth goes at once, so that a flood of
@@ -396,6 +434,27 @@ mod tests {
                 ..
             })
         ));
+    }
+
+    #[test]
+    fn a_producer_whose_first_batch_failed_begins_with_it() {
+        let mut state = ProducerState::default();
+        let undos = [
+            state.apply_batch(&header(0, 3, (7, 0, 5))),
+            state.apply_batch(&header(3, 1, (7, 0, 8))),
+        ];
+        (undos.into_iter().rev()).for_each(|undo| state.undo_failed(undo));
+        assert!(state.is_empty());
+        for sequence in [0, 8, 9] {
+            let refused = check(&state, (7, 0, sequence), 1);
+            let out_of_order = matches!(refused, Err(ProducerError::OutOfOrderSequence { .. }));
+            assert!(out_of_order, "{sequence}: {refused:?}");
+        }
+        assert_eq!(check(&state, (7, 1, 8), 1), Ok(Verdict::Accept));
+        assert_eq!(check(&state, (8, 0, 8), 1), Ok(Verdict::Accept));
+        assert_eq!(check(&state, (7, 0, 5), 3), Ok(Verdict::Accept));
+        state.apply_batch(&header(0, 3, (7, 0, 5)));
+        assert_eq!(check(&state, (7, 0, 8), 1), Ok(Verdict::Accept));
     }
 
     #[test]
