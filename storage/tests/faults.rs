@@ -9,9 +9,10 @@ mod support;
 
 use protocol::records::Compression;
 use shards::fault::{FileFault, FileFaults, FileOperation};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::channel;
 use std::time::Duration;
 use storage::{AppendError, AppendOrigin, LogConfig, ReadError, Shutdown, StorageError};
 use support::*;
@@ -219,4 +220,68 @@ fn want_of_space_at_any_moment_loses_and_doubles_nothing() {
             }
         });
     }
+}
+
+/// What is cut off a log must not come back with the next power loss, in the middle of what was written since.
+#[test]
+fn what_is_cut_off_is_cut_off_durably() {
+    let directory = TempDir::new("cut-durably");
+    let path = directory.path();
+    let (note, seen) = channel::<(FileOperation, PathBuf)>();
+    let on = Arc::new(AtomicBool::new(false));
+    let full = on.clone();
+    let faults = Arc::new(move |operation, path: &Path| {
+        let _ = note.send((operation, path.to_path_buf()));
+        match operation == FileOperation::Write && full.load(Ordering::Relaxed) {
+            true => FileFault::Error(ENOSPC),
+            false => FileFault::None,
+        }
+    });
+    on_faulty_core(Some(faults), move |core| async move {
+        let file = path.join("topic-0/00000000000000000000.log");
+        // Whether the file was synced after it was cut.
+        let synced = || {
+            let of_file = seen.try_iter().filter(|(_, at)| *at == file);
+            let mut after = of_file.skip_while(|(what, _)| *what != FileOperation::SetLen);
+            assert!(after.next().is_some(), "it was not cut");
+            after.any(|(what, _)| what == FileOperation::Sync)
+        };
+        let unclean = Shutdown::Unclean { recovery_point: 0 };
+        let config = LogConfig {
+            segment_bytes: 4_000,
+            ..LogConfig::default()
+        };
+        let storage = storage(&core);
+        let (log, _) = open(&storage, &path, config.clone(), Shutdown::Clean).await;
+        for at in 0..10 {
+            let ticket = log.append(&[batch(at, &[7; 900])], 0, AppendOrigin::Client);
+            ticket.unwrap().await.unwrap();
+        }
+        log.close().await.unwrap();
+        assert!(log.segment_count() > 2);
+        drop(log);
+        let length = std::fs::metadata(&file).unwrap().len();
+        let set_len = |length| {
+            let file = std::fs::OpenOptions::new().write(true).open(&file);
+            file.unwrap().set_len(length).unwrap();
+        };
+        // Space that the file was extended by, and the end of a segment, with the others behind it.
+        for (length, cut) in [(length + 4_096, false), (length - 100, true)] {
+            set_len(length);
+            seen.try_iter().for_each(drop);
+            drop(open(&storage, &path, config.clone(), unclean).await);
+            assert_eq!(synced(), cut, "{length} bytes");
+        }
+        let (log, _) = open(&storage, &path, config, unclean).await;
+        seen.try_iter().for_each(drop);
+        log.truncate_to(1).await.unwrap();
+        assert!(synced(), "truncated");
+        on.store(true, Ordering::Relaxed);
+        let ticket = log.append(&[batch(1, b"refused")], 0, AppendOrigin::Client);
+        assert!(matches!(
+            ticket.unwrap().await,
+            Err(StorageError::Full { .. })
+        ));
+        assert!(synced(), "refused");
+    });
 }

@@ -255,6 +255,19 @@ impl LogInner {
         Ok(())
     }
 
+    /// The same, so that no power loss brings back what was cut off.
+    pub async fn cut_durably(&self) -> Result<(), StorageError> {
+        self.cut_to_size().await?;
+        let file = self.state.borrow().active.file.clone();
+        let Some(file) = file else { return Ok(()) };
+        let synced = file.sync_data(self.storage.core()).await;
+        match synced.map_err(|error| StorageError::io("fdatasync", &self.active_path(), error)) {
+            // No space, not even for that: only a power loss would tell.
+            Err(StorageError::Full { .. }) => Ok(()),
+            done => done,
+        }
+    }
+
     /// Forces all that nothing vouches for yet before the segment that begins at `end_offset` to disk, then lets recovery
     /// start there. After a crash that may be more than the last sealed segment.
     pub async fn sync_sealed(&self, end_offset: i64) -> Result<(), StorageError> {

@@ -277,6 +277,12 @@ async fn load(
         report,
     )
     .await?;
+    if !report.removed_files.is_empty() {
+        // Segments and snapshots above the end would come true again when the log grows there.
+        dir::sync_dir(core, directory)
+            .await
+            .map_err(|error| StorageError::io("fsync", directory, error))?;
+    }
     let recovery_point = match options.shutdown {
         Shutdown::Clean if !dirty => end_offset,
         Shutdown::Clean => active_base.min(end_offset),
@@ -626,7 +632,11 @@ impl Loader<'_> {
             },
             only_zeros: zeros,
         });
-        set_length(self.core, path, u64::from(scan.size)).await
+        let size = u64::from(scan.size);
+        match zeros {
+            true => set_length(self.core, path, size).await,
+            false => cut_durably(self.core, path, size).await,
+        }
     }
 
     async fn remove_segments(
@@ -681,7 +691,19 @@ fn sealed_scan(
     Ok(scan)
 }
 
-pub(crate) async fn set_length(core: &Core, path: &Path, length: u64) -> Result<(), StorageError> {
+async fn set_length(core: &Core, path: &Path, length: u64) -> Result<(), StorageError> {
+    cut_file(core, path, length).await.map(drop)
+}
+
+/// Cuts batches, or halves of them, off a file. Were that not durable, a later power loss could bring them back in the
+/// middle of what was written since.
+pub(crate) async fn cut_durably(core: &Core, path: &Path, length: u64) -> Result<(), StorageError> {
+    let file = cut_file(core, path, length).await?;
+    let synced = file.sync_data(core).await;
+    synced.map_err(|error| StorageError::io("fdatasync", path, error))
+}
+
+async fn cut_file(core: &Core, path: &Path, length: u64) -> Result<shards::io::File, StorageError> {
     let options = FileOptions {
         read: true,
         write: true,
@@ -691,5 +713,6 @@ pub(crate) async fn set_length(core: &Core, path: &Path, length: u64) -> Result<
     let file = shards::io::File::open(core, path, &options)
         .await
         .map_err(failed)?;
-    file.set_len(core, length).await.map_err(failed)
+    file.set_len(core, length).await.map_err(failed)?;
+    Ok(file)
 }

@@ -1,7 +1,7 @@
 //! Cutting the end of a log off, and starting over elsewhere: what a follower does to agree with its leader.
 
 use super::indexes::{self, write_index_files};
-use super::open::{empty_scan, set_length};
+use super::open::{cut_durably, empty_scan};
 use super::recovery::{self, RecoveryReport, Scan, load_snapshot, replay_producers, segment_list};
 use super::startup_files::put_in_order;
 use super::trim::remove_if_there;
@@ -121,6 +121,10 @@ impl LogInner {
         let (producers, last_snapshot_offset) = self
             .producers_at(&directory, &segments, (base_offset, scan.size), offset)
             .await?;
+        // What was removed must not come back.
+        shards::io::dir::sync_dir(core, &directory)
+            .await
+            .map_err(|error| StorageError::io("fsync", &directory, error))?;
         let mut guard = self.state.borrow_mut();
         let state = &mut *guard;
         state.sealed.truncate(segments.len());
@@ -272,7 +276,7 @@ async fn cut_segment(
         scan.cursor.pass(&placed.header);
         scan.size = placed.end();
     }
-    set_length(core, &path, u64::from(scan.size)).await?;
+    cut_durably(core, &path, u64::from(scan.size)).await?;
     write_index_files(core, directory, &index).await?;
     Ok(scan)
 }

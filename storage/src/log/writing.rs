@@ -497,7 +497,7 @@ impl LogInner {
         self.storage.count(|counters| counters.full_failures += 1);
         let failed = self.state.borrow_mut().roll_back();
         // What the failed write left behind the end must not be taken for batches by a later recovery.
-        if let Err(error) = self.cut_to_size().await {
+        if let Err(error) = self.cut_durably().await {
             self.disk_failed(&error);
         }
         failed
