@@ -10,7 +10,7 @@
 //! the recovery point, or, where each write is durable before the next (`flush.messages=1`), one before a later segment
 //! with batches in it.
 
-use super::recovery::open_on_disk;
+use super::recovery::open_segment;
 use crate::batch::{self, ATTRIBUTES_AT, BatchHeader, CRC_AT, HEADER_V2, PREFIX};
 use crate::error::StorageError;
 use shards::Core;
@@ -99,7 +99,7 @@ pub(crate) async fn begins_with_zeros(
     path: &Path,
     at: u32,
 ) -> Result<bool, StorageError> {
-    let file = open_on_disk(core, path).await?;
+    let file = open_segment(core, path).await?;
     let head = file.read_at_most(core, u64::from(at), PREFIX).await;
     let head = head.map_err(|error| StorageError::io("read", path, error))?;
     Ok(only_zeros(&head))
@@ -120,7 +120,7 @@ pub(crate) async fn is_lost_write(
     if begins_with_zeros(core, path, from).await? {
         return Ok(true);
     }
-    let file = open_on_disk(core, path).await?;
+    let file = open_segment(core, path).await?;
     let length = file.len(core).await;
     let length = length.map_err(|error| StorageError::io("look at", path, error))?;
     let is_lost = |part: &[u8], at: u64| {
@@ -155,7 +155,7 @@ pub(crate) async fn is_cut_off(
     if (rest as usize) < HEADER_V2 {
         return Ok(true);
     }
-    let file = open_on_disk(core, path).await?;
+    let file = open_segment(core, path).await?;
     let failed = |error| StorageError::io("read", path, error);
     let head = file.read_at_most(core, u64::from(from), HEADER_V2).await;
     let head = head.map_err(failed)?;

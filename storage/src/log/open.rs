@@ -551,6 +551,10 @@ impl Loader<'_> {
             self.changed = true;
             self.cut(&path, &mut scan, lengths.log).await?;
         }
+        if self.options.shutdown != Shutdown::Clean {
+            let part = scan.trusted..scan.size;
+            recovery::write_what_the_disk_lacks(self.core, &path, part).await?;
+        }
         if let Some(entry) = scan.cursor.time_entry_due() {
             scan.index.push_time(entry);
         }

@@ -15,7 +15,7 @@ use crate::segment::reader::{
 use crate::segment::{Sealed, segment_path};
 use bytes::Bytes;
 use shards::Core;
-use shards::io::{File, OpenOptions, dir};
+use shards::io::{Durability, File, OpenOptions, dir};
 use std::path::{Path, PathBuf};
 
 /// A place where a log was cut at open.
@@ -76,16 +76,41 @@ pub(crate) async fn open_segment(core: &Core, path: &Path) -> Result<File, Stora
         .map_err(|error| StorageError::io("open", path, error))
 }
 
-/// For what the disk itself holds. The page cache may hold more: what a failed sync left there counts as clean, and no
-/// later sync writes it.
-pub(crate) async fn open_on_disk(core: &Core, path: &Path) -> Result<File, StorageError> {
-    let options = OpenOptions {
+/// Writes again what the page cache holds of a part and the disk does not. What a failed sync left there counts as clean:
+/// it can be read, and was acknowledged, but no later sync would write it.
+pub(crate) async fn write_what_the_disk_lacks(
+    core: &Core,
+    path: &Path,
+    part: std::ops::Range<u32>,
+) -> Result<(), StorageError> {
+    let direct = OpenOptions {
         direct: true,
         ..OpenOptions::reading()
     };
-    File::open(core, path, &options)
-        .await
-        .map_err(|error| StorageError::io("open", path, error))
+    let failed = |error| StorageError::io("read", path, error);
+    let on_disk = File::open(core, path, &direct).await.map_err(failed)?;
+    let cached = open_segment(core, path).await?;
+    let mut at = part.start;
+    while at < part.end {
+        let want = (part.end - at).min(SCAN_WINDOW) as usize;
+        let bytes = cached.read_exact_at(core, u64::from(at), want).await;
+        let bytes = bytes.map_err(failed)?;
+        let there = on_disk.read_at_most(core, u64::from(at), want).await;
+        if there.map_err(failed)? != bytes {
+            let options = OpenOptions {
+                read: true,
+                write: true,
+                ..Default::default()
+            };
+            let failed = |error| StorageError::io("write", path, error);
+            let file = File::open(core, path, &options).await.map_err(failed)?;
+            file.write_all_at(core, bytes, u64::from(at), Durability::Written)
+                .await
+                .map_err(failed)?;
+        }
+        at += want as u32;
+    }
+    Ok(())
 }
 
 /// The end of a segment that was closed cleanly, from the last index entry on. `None` where the tail is not as a clean
@@ -219,7 +244,7 @@ pub(crate) async fn scan(
     mut batch_seen: impl FnMut(&BatchHeader),
 ) -> Result<Scan, StorageError> {
     let path = segment_path(job.directory, job.base_offset, FileKind::Log);
-    let file = open_on_disk(job.core, &path).await?;
+    let file = open_segment(job.core, &path).await?;
     let source = FileSource {
         core: job.core,
         file: &file,
@@ -433,7 +458,7 @@ pub(crate) async fn only_zeros(
     from: u32,
     length: u64,
 ) -> Result<bool, StorageError> {
-    let file = open_on_disk(core, path).await?;
+    let file = open_segment(core, path).await?;
     let mut at = u64::from(from);
     while at < length {
         let want = (length - at).min(u64::from(SCAN_WINDOW)) as usize;
