@@ -758,7 +758,7 @@ fn segments_that_a_crash_left_are_synced_once() {
     let path = directory.path();
     on_core(move |core| async move {
         let (_, base) = make_log(&core, &path.join("whole"), &config()).await;
-        for (flush_messages, before_first_sync) in [(1, 0), (3, 0), (100, 69)] {
+        for (flush_messages, before_first_sync) in [(3, 0), (100, 69)] {
             let root = path.join("crashed");
             copy(&path.join("whole/topic-0"), &root.join("topic-0"));
             let config = LogConfig {
@@ -785,6 +785,25 @@ fn segments_that_a_crash_left_are_synced_once() {
             }
             assert_eq!(storage.counters().syncs, syncs + 2);
             assert_eq!(log.recovery_point(), base);
+        }
+    });
+}
+
+/// With every write durable, what a crash left is so too before anybody reads it.
+#[test]
+fn what_a_crash_left_is_durable_before_it_is_read_where_writes_are() {
+    let directory = TempDir::new("durable-tail");
+    let path = directory.path();
+    on_core(move |core| async move {
+        make_log(&core, &path, &config()).await;
+        let storage = storage(&core);
+        for (flush_messages, point) in [(i64::MAX, 0), (1, 30)] {
+            let config = LogConfig {
+                flush_messages,
+                ..config()
+            };
+            let (log, _) = open(&storage, &path, config, UNCLEAN).await;
+            assert_eq!((log.recovery_point(), log.log_end_offset()), (point, 30));
         }
     });
 }

@@ -100,7 +100,7 @@ impl LogInner {
         let _ = self.settle(result);
     }
 
-    async fn flush(self: &Rc<Self>) -> Result<(), StorageError> {
+    pub async fn flush(self: &Rc<Self>) -> Result<(), StorageError> {
         let _hold = self.hold().await;
         self.flush_held().await
     }

@@ -98,6 +98,10 @@ impl Log {
         storage.register(&inner);
         inner.count_producers();
         if dirty {
+            if inner.state.borrow().config.flush_messages <= 1 {
+                // What a crash left is read from now on, and with such a setting what was read stays.
+                inner.flush().await?;
+            }
             // Something was mended: the next rest makes it durable.
             inner.ensure_watched();
         }
