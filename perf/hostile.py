@@ -1,14 +1,22 @@
 #!/usr/bin/env python3
 """What a well-behaved client feels while others misbehave: its round trips are timed alone, and beside each kind of trouble.
 
-    perf/hostile.py PORT [HTTP_PORT]        a broker of which every kind of client may connect without a password
+    perf/hostile.py PORT [HTTP_PORT] [--rounds 5] [--seconds 8] [--only WORDS]
 
-The victim asks 200 times a second in turn for versions and to write a small batch, each over its own connection. Attackers
-run in processes of their own. With an HTTP port the broker's resident memory is told, too.
+The broker must take clients without a password. The victim asks 200 times a second, in turn for versions and to write a small
+batch, each over its own connection. Attackers run in processes of their own. With an HTTP port the broker's resident memory is
+told, too.
+
+Quiet and hostile seconds alternate, since a shared machine has delays of its own that move: a round is one of each, its figure
+the ratio of both 99th percentiles. The verdict on an attack is the median of its rounds, which must be below twice; the code is 1
+if one is not. The machine's load stands beside it, as ratios from a busy machine say little.
 """
+import argparse
 import multiprocessing
+import os
 import resource
 import socket
+import statistics
 import struct
 import sys
 import time
@@ -16,8 +24,8 @@ import urllib.request
 import zlib
 
 HALF_OPEN = 10_000
-SECONDS = 8
 RATE = 200
+LIMIT = 2.0
 
 
 def frame(key, version, body, correlation=1, client=b"victim"):
@@ -194,12 +202,12 @@ def quantile(times, part):
     return sorted(times)[min(len(times) - 1, int(len(times) * part))]
 
 
-def measure(port):
+def measure(port, seconds):
     asking, writing = connect(port), connect(port)
     ask, write = frame(18, 0, b""), produce(b"victim", batch(record(b"x" * 200)))
     times = {"versions": [], "produce": []}
     start = time.perf_counter()
-    for number in range(SECONDS * RATE):
+    for number in range(seconds * RATE):
         due = start + number / RATE
         time.sleep(max(0, due - time.perf_counter()))
         kind = "versions" if number % 2 else "produce"
@@ -217,33 +225,62 @@ def resident(http):
     return f"{float(line.split()[-1]) / (1 << 20):.0f}"
 
 
+def beside(attack, port, seconds, http):
+    """What the victim measures while an attack goes on, and the broker's memory at its end."""
+    READY.clear()
+    stop = multiprocessing.Event()
+    attacker = multiprocessing.Process(target=attack, args=(port, stop))
+    attacker.start()
+    READY.wait()
+    times = measure(port, seconds)
+    memory = resident(http)
+    stop.set()
+    attacker.join()
+    return times, memory
+
+
 def main():
-    port = int(sys.argv[1])
-    http = sys.argv[2] if len(sys.argv) > 2 else None
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("port", type=int)
+    parser.add_argument("http", nargs="?")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=int, default=8)
+    parser.add_argument("--only", default="", help="attacks whose names have these words")
+    options = parser.parse_args()
+    port, seconds, http = options.port, options.seconds, options.http
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     with connect(port) as connection:
         create(connection, b"victim")
         create(connection, b"attacked")
-    measure(port)
-    print("| beside | versions p50 | p99 | produce p50 | p99 | p99 against alone | resident MiB |")
-    print("|---|---|---|---|---|---|---|")
+    measure(port, seconds)
+    print("| beside | versions p99, alone and beside | ratio of each round | produce p99, alone and beside | ratio of each round | medians | MiB | load | |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    failed = []
     for name, attack in attacks().items():
-        # Alone right before, because the machine is shared and its own delays move.
-        alone = measure(port)
-        READY.clear()
-        stop = multiprocessing.Event()
-        attacker = multiprocessing.Process(target=attack, args=(port, stop))
-        attacker.start()
-        READY.wait()
-        times = measure(port)
-        memory = resident(http)
-        stop.set()
-        attacker.join()
-        figures = [quantile(times[kind], part) for kind in ("versions", "produce") for part in (0.5, 0.99)]
-        ratios = [quantile(times[kind], 0.99) / quantile(alone[kind], 0.99) for kind in ("versions", "produce")]
-        cells = " | ".join(f"{it:.2f} ms" for it in figures)
-        print(f"| {name} | {cells} | {ratios[0]:.2f}, {ratios[1]:.2f} | {memory} |", flush=True)
+        if options.only not in name:
+            continue
+        alone, hostile, memory = {"versions": [], "produce": []}, {"versions": [], "produce": []}, "?"
+        for _ in range(options.rounds):
+            quiet = measure(port, seconds)
+            times, memory = beside(attack, port, seconds, http)
+            for kind, rounds in alone.items():
+                rounds.append(quantile(quiet[kind], 0.99))
+                hostile[kind].append(quantile(times[kind], 0.99))
+        cells, medians = [], []
+        for kind, rounds in alone.items():
+            ratios = [there / here for here, there in zip(rounds, hostile[kind])]
+            medians.append(statistics.median(ratios))
+            cells.append(f"{statistics.median(rounds):.2f}, {statistics.median(hostile[kind]):.2f} ms")
+            cells.append(" ".join(f"{ratio:.2f}" for ratio in ratios))
+        good = max(medians) < LIMIT
+        if not good:
+            failed.append(name)
+        verdict = "within twice" if good else "**above twice**"
+        shown = ", ".join(f"{ratio:.2f}" for ratio in medians)
+        print(f"| {name} | {' | '.join(cells)} | {shown} | {memory} | {os.getloadavg()[0]:.1f} | {verdict} |", flush=True)
+    print(f"\nVerdict: {'above twice beside ' + ', '.join(failed) if failed else 'within twice beside every one'}; median of {options.rounds} rounds of {seconds} s")
+    sys.exit(1 if failed else 0)
 
 
 READY = multiprocessing.Event()

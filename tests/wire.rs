@@ -48,6 +48,8 @@ mod negotiation;
 mod offsets;
 #[path = "wire/producing.rs"]
 mod producing;
+#[path = "wire/prometheus.rs"]
+mod prometheus;
 #[path = "wire/recovering.rs"]
 mod recovering;
 #[path = "wire/sessions.rs"]

@@ -9,7 +9,7 @@ use kafka_protocol::messages::{
 use crate::batch::Batch;
 use crate::client::{Connection, frame, with_length};
 use crate::common::{PRODUCE, Topic, creatable, create, produce_as, text};
-use crate::support::broker::Broker;
+use crate::support::broker::{Broker, Program};
 use crate::support::doctor::{examine, findings};
 use crate::support::{clock, port};
 
@@ -256,4 +256,24 @@ fn a_door_that_is_shut_is_named() {
             && settled.contains("times since the start, not now"),
         "{settled}"
     );
+}
+
+/// Apache's broker tells the same to everybody, so its doctor needs no port of ours.
+#[test]
+fn an_apache_that_advertises_a_wrong_address_is_told_so() {
+    let nobody = port::free();
+    let advertised = format!("PLAINTEXT://127.0.0.1:{nobody}");
+    let settings = [("advertised.listeners", advertised.as_str())];
+    let mut broker = Broker::prepare_as(Program::Apache, "doctor-apache", &settings, &[]);
+    broker.restart();
+    let told = || examine(&[&broker.bootstrap()]);
+    let (code, said) = clock::wait_for("it to be registered", || {
+        Some(told()).filter(|(_, said)| said.contains("broker 1 on the listener"))
+    });
+    let found = findings(&said);
+    assert_eq!((code, found.len()), (1, 1), "{said}");
+    let wrong =
+        format!("broker 1 on the listener that was asked is advertised as 127.0.0.1:{nobody}");
+    assert!(found[0].starts_with(&wrong), "{said}");
+    assert!(said.contains("set advertised.listeners"), "{said}");
 }
