@@ -1,11 +1,12 @@
 //! A broker in a control group with little memory: it starts, takes its budgets from the group and not from the machine, and
 //! no client makes it grow beyond.
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use bytes::Bytes;
 use kafka_protocol::messages::create_topics_request::CreatableTopic;
 use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
-use kafka_protocol::messages::{CreateTopicsRequest, FetchRequest};
+use kafka_protocol::messages::{CreateTopicsRequest, FetchRequest, ProduceRequest};
 
 use crate::batch::{self, Batch};
 use crate::client::Connection;
@@ -148,5 +149,52 @@ fn readers_of_large_partitions_cannot_exhaust_the_memory() {
     let highest = broker.highest_resident_kib().expect("it runs") / 1024;
     println!("{READERS} readers of {PARTITIONS} MiB: {highest} MiB at most, answers {answers:?}");
     assert!(highest < 96, "{highest} MiB of 128");
+    assert_eq!(broker.stop().code(), Some(0));
+}
+
+/// One producer after the other, as programs that open one for each request: what is remembered of them has an end, in
+/// memory and for the next start. `RINGMAIN_TEST_PRODUCERS=2000000` makes them so many.
+#[test]
+fn producers_without_number_take_neither_memory_nor_time() {
+    const UNDER_WAY: usize = 64;
+    let producers: i64 = std::env::var("RINGMAIN_TEST_PRODUCERS")
+        .map_or(30_000, |given| given.parse().expect("a number"));
+    let Some(group) = group("memory-producers", 128 * MIB) else {
+        return;
+    };
+    let mut broker = start_in(&group, "memory-producers", &[("ringmain.shards", "1")]);
+    let mut connection = Connection::open(broker.port);
+    let topic = made(&mut connection, creatable("t", 1));
+    let now = clock::wall_clock_ms();
+    let by = |producer, sequence| {
+        let records = Batch::of(now, &["x"]).by(producer, 0, sequence).bytes();
+        produce_request(PRODUCE, &topic, -1, records)
+    };
+    let mut under_way = VecDeque::new();
+    let finish = |connection: &mut Connection, number| {
+        let answer = connection.receive::<ProduceRequest>(PRODUCE, number);
+        assert_eq!(answer.responses[0].partition_responses[0].error_code, 0);
+    };
+    for producer in 0..producers {
+        under_way.push_back(connection.send(PRODUCE, &by(producer, 0)));
+        if under_way.len() == UNDER_WAY {
+            finish(&mut connection, under_way.pop_front().expect("one of many"));
+        }
+    }
+    for number in under_way {
+        finish(&mut connection, number);
+    }
+    let highest = broker.highest_resident_kib().expect("it runs") / 1024;
+    assert!(highest < 96, "{highest} MiB of 128");
+    assert_eq!(broker.stop().code(), Some(0));
+    let start = clock::now();
+    broker.restart();
+    let took = start.elapsed();
+    println!("{producers} producers: {highest} MiB at most, the next start took {took:?}");
+    assert!(took < Duration::from_secs(10), "{took:?}");
+    // The first is forgotten or not; it goes on either way, as in Kafka.
+    let mut connection = Connection::open(broker.port);
+    let answer = connection.call(PRODUCE, &by(0, 1));
+    assert_eq!(answer.responses[0].partition_responses[0].error_code, 0);
     assert_eq!(broker.stop().code(), Some(0));
 }

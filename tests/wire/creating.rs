@@ -1,4 +1,4 @@
-//! Topics by the hundred: whoever is told that a topic exists can use it at once, over any connection; and names that are
+//! Topics by the thousand: whoever is told that a topic exists can use it at once, over any connection; and names that are
 //! deleted and created again while they are in use.
 use bytes::Bytes;
 use kafka_protocol::messages::delete_topics_request::DeleteTopicState;
@@ -11,6 +11,7 @@ use uuid::Uuid;
 use crate::batch::{self, Batch};
 use crate::client::Connection;
 use crate::common::{PRODUCE, Topic, connect, creatable, fetch, produce_as, produce_request};
+use crate::groups;
 use crate::support::broker::Broker;
 use crate::support::clock;
 
@@ -20,9 +21,9 @@ fn one(value: &str) -> Bytes {
 
 /// (Apache answers before all of them serve: there some of these are refused at first.)
 #[test]
-fn hundreds_of_new_topics_take_records_at_once() {
-    const TOPICS: usize = 600;
-    const AT_ONCE: usize = 150;
+fn thousands_of_new_topics_take_records_at_once() {
+    const TOPICS: usize = 3000;
+    const AT_ONCE: usize = 500;
     let broker = Broker::start("creating", &[("ringmain.shards", "3")]);
     let mut creator = Connection::open(broker.port);
     let mut writers: Vec<_> = (0..4).map(|_| Connection::open(broker.port)).collect();
@@ -69,14 +70,16 @@ fn described(connection: &mut Connection, topic: &Topic) -> (Uuid, i32) {
     (found.topic_id, found.partitions[0].leader_epoch)
 }
 
-/// A name may be used by clients that know nothing of ids: for them the epoch must not go back, or they take what is new
+/// A hundred times, under load, with offsets of a group. A name may be used by clients that know nothing of ids: for them the epoch must not go back, or they take what is new
 /// for stale. Who names the old id is refused. (Apache's epochs begin again at 0.)
 #[test]
 fn a_name_that_comes_back_never_shows_what_was_under_it() {
     let mut connection = connect();
     let mut late = connect();
+    let group = "comes-back";
+    let mut coordinator = groups::coordinator(group);
     let mut epoch = -1;
-    for round in 0..50 {
+    for round in 0..100 {
         let topic = Topic::new("comes-back");
         let (id, now) = described(&mut connection, &topic);
         assert!(id == topic.id && now > epoch, "epoch {now} after {epoch}");
@@ -89,6 +92,11 @@ fn a_name_that_comes_back_never_shows_what_was_under_it() {
         let heads = batch::read(fetch(&mut connection, &topic, 0).records.expect("records"));
         let values: Vec<&Bytes> = heads.iter().flat_map(|head| &head.values).collect();
         assert_eq!(values, [value.as_bytes(); 3], "of this topic alone");
+        clock::wait_until("the offsets of the old topic to go", || {
+            groups::committed(&mut coordinator, group, &topic).1 == -1
+        });
+        let code = groups::commit(&mut coordinator, group, -1, "", &topic, 1000 + round);
+        assert_eq!(code, 0);
         // Batches that are under way when the topic goes are refused or written; each is answered.
         let under_way: Vec<i32> = (0..5)
             .map(|_| late.send(13, &produce_request(13, &topic, -1, one("late"))))

@@ -25,7 +25,7 @@ use crate::support::broker::Broker;
 use crate::support::clock;
 
 /// The coordinator's partition loads when it is first asked for.
-fn coordinator(group: &str) -> Connection {
+pub fn coordinator(group: &str) -> Connection {
     let mut connection = connect();
     clock::wait_until("the coordinator", || {
         let request = FindCoordinatorRequest::default()
@@ -126,7 +126,7 @@ fn alone(group: &str) -> (Connection, JoinGroupResponse) {
     (connection, joined)
 }
 
-fn commit(
+pub fn commit(
     connection: &mut Connection,
     group: &str,
     generation: i32,
@@ -151,7 +151,11 @@ fn commit(
 }
 
 /// Error, offset, epoch and note of partition 0, as version 7 tells them.
-fn committed(connection: &mut Connection, group: &str, topic: &Topic) -> (i16, i64, i32, String) {
+pub fn committed(
+    connection: &mut Connection,
+    group: &str,
+    topic: &Topic,
+) -> (i16, i64, i32, String) {
     let asked = OffsetFetchRequestTopic::default()
         .with_name(topic.name.clone())
         .with_partition_indexes(vec![0]);
