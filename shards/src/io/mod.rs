@@ -3,6 +3,7 @@
 mod aligned;
 pub mod dir;
 mod file;
+mod growing;
 mod listener;
 mod sendfile;
 mod tcp;
@@ -10,6 +11,7 @@ mod tcp;
 pub use crate::backend::recv_pool::RecvBuf;
 pub use aligned::{AlignedBuf, BLOCK};
 pub use file::{Durability, File, OpenOptions};
+pub use growing::GrowingBuf;
 pub use listener::{AcceptedSocket, BoundListener, TcpListener};
 pub use tcp::TcpStream;
 
