@@ -6,6 +6,7 @@ mod config;
 mod docs;
 mod environment;
 mod load;
+mod recover;
 mod serve;
 mod storage;
 
@@ -65,6 +66,8 @@ enum Command {
     /// Format data directories, and look at them
     #[command(subcommand)]
     Storage(storage::StorageCommand),
+    /// Put what a crash left in the journals into the segments, for another broker to go on
+    Recover(recover::RecoverArgs),
     /// List the configuration keys, and check a file
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -115,6 +118,7 @@ pub fn run_with(
     match line.command {
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Storage(command) => storage::run(command, out),
+        Command::Recover(arguments) => recover::run(arguments, out),
         Command::Config(command) => config::run(command, out),
         Command::Completions { shell } => print(out, completions(shell)),
         Command::Tool(tool) => Ok(tool.run(out)?),

@@ -87,6 +87,8 @@ pub struct RuntimeConfig {
     /// Keep each shard on its core.
     pub pin: bool,
     pub backend: IoBackend,
+    /// `ringmain.journal.bytes`: of each core, on each log directory.
+    pub journal_bytes: u64,
     /// `ringmain.http.listener`: where metrics and health are told.
     pub http: Option<Endpoint>,
     /// `ringmain.metrics.partitions`.
@@ -388,6 +390,7 @@ fn runtime(settings: &Settings) -> Result<RuntimeConfig, ConfigError> {
             Some("epoll") => IoBackend::Epoll,
             _ => IoBackend::Auto,
         },
+        journal_bytes: settings.integer("ringmain.journal.bytes").unsigned_abs(),
         http: http(settings)?,
         partition_metrics: settings.boolean("ringmain.metrics.partitions"),
         slow_request: Some(settings.millis("ringmain.slow.request.ms"))

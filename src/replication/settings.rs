@@ -77,6 +77,7 @@ fn log_config(topic: &TopicConfig, limits: BrokerLimits) -> LogConfig {
         },
         producer_id_expiration_ms: limits.producer_id_expiration_ms,
         max_producers: limits.max_producers,
+        journal: true,
         retention_ms: topic.retention_ms,
         retention_bytes: topic.retention_bytes,
         file_delete_delay_ms: topic.file_delete_delay_ms,

@@ -276,8 +276,22 @@ pub async fn close_all(shard: Rc<Shard>) -> Vec<ClosedLog> {
         }
         match closing.next().await {
             Some(log) => closed.push(log),
-            None => return closed,
+            None => {
+                close_journals(&shard, &mut closed).await;
+                return closed;
+            }
         }
+    }
+}
+
+/// Removes the journals, now that no log needs them. Where one stays, its directory is not clean.
+async fn close_journals(shard: &Shard, closed: &mut [ClosedLog]) {
+    let Err(failure) = shard.storage.close_journals().await else {
+        return;
+    };
+    error!(%failure, "a journal could not be removed; its directory is recovered at the next start");
+    for log in closed {
+        log.clean &= !failure.path().starts_with(&log.log_directory);
     }
 }
 

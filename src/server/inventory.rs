@@ -8,6 +8,7 @@ use protocol::Uuid;
 use shards::io::dir::FileLock;
 use shards::{Core, TaskClass};
 use storage::disk::{self, Checkpoint};
+use storage::journal::JournalReport;
 use storage::{DirectoryKind, Shutdown, StorageError, TopicPartition};
 use tracing::{info, warn};
 
@@ -43,6 +44,7 @@ impl LogDirectory {
     pub async fn open(core: &Core, path: &Path, id: Uuid) -> Result<Self, ServeError> {
         let lock = lock_patiently(core, path).await?;
         let clean = disk::read_clean_marker(core, path).await?.is_some();
+        tell_journals(path, &storage::journal::replay(core, path, clean).await?);
         // From here on a crash has to be recovered from.
         disk::remove_clean_marker(core, path).await?;
         let recovery_points = read(core, path, Checkpoint::RecoveryPoint).await;
@@ -98,6 +100,31 @@ impl LogDirectory {
         job.log_directory = self.path.clone();
         job.shutdown = self.shutdown(&name);
         job.log_start_offset = self.log_starts.get(&name).copied().unwrap_or(0);
+    }
+}
+
+/// What the journals that a crash left held.
+fn tell_journals(directory: &Path, report: &JournalReport) {
+    if report.journals > 0 {
+        info!(
+            directory = %directory.display(), journals = report.journals, entries = report.entries,
+            bytes = report.bytes, missing_in_segments = report.written_bytes, of_deleted = report.gone,
+            "put the journals' records back into their segments"
+        );
+    }
+    for place in &report.conflicts {
+        warn!(
+            segment = %place,
+            "another broker went on with this partition after the crash: what the journal has of it was left out; \
+             next time run `ringmain recover` before another broker opens the directory"
+        );
+    }
+    for journal in &report.set_aside {
+        warn!(
+            journal = %journal.display(),
+            "a journal is older than the last clean stop of its directory, by another broker: it was set aside unread; \
+             remove it once nobody misses records"
+        );
     }
 }
 

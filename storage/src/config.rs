@@ -31,6 +31,8 @@ pub struct LogConfig {
     /// `cleanup.policy` has `compact`: offsets may be missing between two segments.
     pub compacted: bool,
     pub timestamp_type: TimestampType,
+    /// Small appends may go to the core's journal of the disk first (where there is one).
+    pub journal: bool,
     /// `producer.id.expiration.ms`: idle producers are forgotten after this.
     pub producer_id_expiration_ms: i64,
     /// Producers remembered per partition; beyond it the longest idle ones are forgotten (they may then
@@ -55,6 +57,7 @@ impl Default for LogConfig {
             preallocate: false,
             compacted: false,
             timestamp_type: TimestampType::CreateTime,
+            journal: false,
             producer_id_expiration_ms: 86_400_000,
             max_producers: 100_000,
             retention_ms: 7 * 24 * 3_600_000,

@@ -13,6 +13,7 @@ pub mod disk;
 mod disk_metrics;
 mod epochs;
 mod error;
+pub mod journal;
 mod log;
 mod metrics;
 mod names;

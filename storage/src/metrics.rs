@@ -2,7 +2,7 @@
 
 use shards::metrics::Metric;
 
-/// Totals since the start, and gauges (the last four).
+/// Totals since the start, and gauges (the last five).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Batches given offsets, and their bytes.
@@ -36,10 +36,15 @@ pub struct Counters {
     pub rebuilt_indexes: u64,
     /// Logs that went to rest: files closed, space given back.
     pub rests: u64,
+    /// Writes to journals, their bytes (padding included), and frames for which there was no room.
+    pub journal_writes: u64,
+    pub journal_written_bytes: u64,
+    pub journal_refusals: u64,
     pub cache_bytes: u64,
     pub index_cache_bytes: u64,
     pub open_read_files: u64,
     pub busy_logs: u64,
+    pub journal_used_bytes: u64,
 }
 
 /// What the logs of a core tell of themselves.
@@ -65,8 +70,12 @@ pub const STORAGE_METRICS: &[Metric<Counters>] = shards::metrics! { Counters, "s
     counter truncated_bytes "Bytes cut off as torn or foreign.";
     counter rebuilt_indexes "Indexes built anew because they were missing or wrong.";
     counter rests "Logs that went to rest: files closed, space given back.";
+    counter journal_writes "Writes to journals.";
+    counter journal_written_bytes "Bytes written to journals, padding included.";
+    counter journal_refusals "Times that batches went to their segments because a journal had no room.";
     gauge cache_bytes "Bytes of recent writes kept in memory.";
     gauge index_cache_bytes "Bytes of indexes kept in memory.";
     gauge open_read_files "Segment files open for reading.";
     gauge busy_logs "Logs with open files or unwritten records.";
+    gauge journal_used_bytes "Bytes of journals with batches that their segments may not have yet.";
 };

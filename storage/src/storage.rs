@@ -2,6 +2,8 @@
 
 use crate::cache::{BatchCache, FileCache, IndexCache, Logs};
 use crate::disk_metrics::{DiskCounters, DiskSnapshot};
+use crate::error::StorageError;
+use crate::journal::Journal;
 use crate::log::LogInner;
 use crate::metrics::Counters;
 use crate::names::TopicPartition;
@@ -29,6 +31,8 @@ pub struct StorageOptions {
     pub producer_check_interval: Duration,
     /// Idempotent producers that all logs of the core together remember.
     pub producers_max: usize,
+    /// Bytes of the journal on each disk, less where the disk has little space; 0 for none.
+    pub journal_bytes: u64,
 }
 
 impl Default for StorageOptions {
@@ -41,6 +45,7 @@ impl Default for StorageOptions {
             extend_bytes_max: 16 << 20,
             producer_check_interval: Duration::from_secs(600),
             producers_max: 1_000_000,
+            journal_bytes: 32 << 20,
         }
     }
 }
@@ -69,6 +74,8 @@ pub(crate) struct StorageInner {
     pub counters: RefCell<Counters>,
     /// By log directory.
     disks: RefCell<BTreeMap<PathBuf, Rc<DiskCounters>>>,
+    /// By log directory.
+    journals: RefCell<BTreeMap<PathBuf, Rc<Journal>>>,
     /// Logs with something to give back or to flush; the housekeeping task looks at no others.
     busy: RefCell<Vec<Weak<LogInner>>>,
     housekeeping: Cell<bool>,
@@ -92,6 +99,7 @@ impl Storage {
             files: RefCell::new(FileCache::new(options.open_read_files)),
             counters: RefCell::new(Counters::default()),
             disks: RefCell::default(),
+            journals: RefCell::default(),
             busy: RefCell::new(Vec::new()),
             housekeeping: Cell::new(false),
             logs: RefCell::default(),
@@ -115,6 +123,8 @@ impl Storage {
         counters.index_cache_bytes = self.0.indexes.borrow().used() as u64;
         counters.open_read_files = self.0.files.borrow().len() as u64;
         counters.busy_logs = self.0.busy.borrow().len() as u64;
+        let journals = self.0.journals.borrow();
+        counters.journal_used_bytes = journals.values().map(|journal| journal.used()).sum();
         counters
     }
 
@@ -136,6 +146,34 @@ impl Storage {
         let counters = Rc::<DiskCounters>::default();
         disks.insert(log_directory.to_path_buf(), counters.clone());
         counters
+    }
+
+    /// The journal of a log directory, unless there is none.
+    pub(crate) fn journal(&self, log_directory: &Path) -> Option<Rc<Journal>> {
+        if self.0.options.journal_bytes == 0 {
+            return None;
+        }
+        let disk = self.disk(log_directory);
+        let mut journals = self.0.journals.borrow_mut();
+        if let Some(journal) = journals.get(log_directory) {
+            return Some(journal.clone());
+        }
+        let journal = Journal::new(log_directory, self.0.core.id().index(), disk);
+        let journal = Rc::new(journal);
+        journals.insert(log_directory.to_path_buf(), journal.clone());
+        Some(journal)
+    }
+
+    /// Removes the journals that no log needs any more: in a clean stop, when every log is closed.
+    ///
+    /// # Errors
+    /// I/O errors: then the clean marker must not be written.
+    pub async fn close_journals(&self) -> Result<(), StorageError> {
+        let journals: Vec<_> = self.0.journals.borrow().values().cloned().collect();
+        for journal in journals {
+            journal.close(self).await?;
+        }
+        Ok(())
     }
 
     /// Who is told of every log that goes offline because of an I/O error or of damage.

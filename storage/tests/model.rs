@@ -85,6 +85,7 @@ impl World {
             segment_index_bytes: [120, 10 << 20][random.below(2) as usize],
             flush_messages: [1, 7, i64::MAX][random.below(3) as usize],
             preallocate: random.below(4) == 0,
+            journal: random.below(3) > 0,
             ..LogConfig::default()
         };
         let cache_bytes = [0, 20_000, 1 << 20][random.below(3) as usize];
@@ -92,6 +93,7 @@ impl World {
             core.clone(),
             StorageOptions {
                 cache_bytes,
+                journal_bytes: [256 << 10, 1 << 20][random.below(2) as usize],
                 ..Default::default()
             },
         );
@@ -364,11 +366,16 @@ impl World {
         self.generation += 1;
         let next = self.root.join(self.generation.to_string());
         copy_directory(&self.log.directory(), &next.join("topic-0"));
+        copy_journals(self.log.directory().parent().unwrap(), &next);
         for ticket in self.tickets.drain(..) {
             ticket.await.unwrap();
         }
         let before = self.log.directory();
         let shutdown = Shutdown::Unclean { recovery_point };
+        let report = storage::journal::replay(&self.core, &next, false)
+            .await
+            .unwrap();
+        assert!(report.conflicts.is_empty(), "{report:?}");
         let (log, _) = Log::open(&self.storage, &next, self.options(shutdown))
             .await
             .unwrap();

@@ -11,7 +11,6 @@ use crate::segment::writer::PlacedBatch;
 use bytes::Bytes;
 use planted::Bug;
 use protocol::records::BatchView;
-use shards::TaskClass;
 use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
@@ -205,20 +204,18 @@ impl LogInner {
         })
     }
 
-    /// Starts the writer task if there is work and nothing forbids it.
+    /// Starts the writer, or hands over to the journal, if there is work and nothing forbids it.
     pub fn start_writer(self: &Rc<Self>) {
         {
             let mut state = self.state.borrow_mut();
-            if state.writing || state.held || state.hold_waiters > 0 || state.queue.is_empty() {
+            if state.writing || state.held || state.nothing_to_write() {
                 return;
             }
             state.writing = true;
         }
-        let log = self.clone();
-        let core = self.storage.core();
-        drop(core.spawn(TaskClass::Produce, "log-write", async move {
-            log.run_writer().await
-        }));
+        if !self.offer_to_journal() {
+            self.run_by_itself();
+        }
     }
 }
 

@@ -105,7 +105,8 @@ impl LogInner {
         self.flush_held().await
     }
 
-    async fn flush_held(&self) -> Result<(), StorageError> {
+    async fn flush_held(self: &Rc<Self>) -> Result<(), StorageError> {
+        self.move_tail().await?;
         let (directory, unsynced, end_offset) = {
             let state = self.state.borrow();
             (
@@ -134,6 +135,7 @@ impl LogInner {
             return Ok(());
         }
         if self.state.borrow().active.file.is_some() {
+            self.move_tail().await?;
             self.finish_active_index();
             self.cut_to_size().await?;
         }

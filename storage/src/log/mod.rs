@@ -8,6 +8,7 @@ mod close;
 mod damage;
 mod hold;
 mod indexes;
+pub(crate) mod journaled;
 mod offsets;
 mod open;
 mod read;
@@ -30,6 +31,7 @@ use crate::config::LogConfig;
 use crate::disk_metrics::DiskCounters;
 use crate::epochs::EpochEntry;
 use crate::error::StorageError;
+use crate::journal::Journal;
 use crate::names::TopicPartition;
 use crate::producer::ProducerEntry;
 use crate::storage::Storage;
@@ -48,6 +50,8 @@ pub(crate) struct LogInner {
     pub storage: Storage,
     /// Counters of the disk that it lies on.
     pub disk: Rc<DiskCounters>,
+    /// The journal that its small appends go to.
+    pub journal: Option<Rc<Journal>>,
     /// Names this log in the caches of its core.
     pub id: u64,
     pub partition: TopicPartition,

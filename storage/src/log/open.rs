@@ -88,6 +88,9 @@ impl Log {
             id: storage.next_log_id(),
             storage: storage.clone(),
             disk: storage.disk(log_directory),
+            journal: (options.config.journal && topic_id.is_some())
+                .then(|| storage.journal(log_directory))
+                .flatten(),
             partition: options.partition.clone(),
             topic_id,
             state: RefCell::new(loaded.into_state(core, directory, options.config)),
@@ -211,6 +214,9 @@ impl Loaded {
             queue: VecDeque::new(),
             in_flight: 0,
             writing: false,
+            move_wanted: false,
+            journal_pin: None,
+            journaled: false,
             held: false,
             hold_waiters: 0,
             refusals: 0,

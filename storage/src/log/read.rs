@@ -9,7 +9,7 @@ use crate::batch::BatchHeader;
 use crate::error::{ReadError, StorageError};
 use crate::names::FileKind;
 use crate::segment::reader::{LOOKUP_WINDOW, Placed, Source, Walk, WalkError};
-use crate::segment::{block_start, segment_path};
+use crate::segment::segment_path;
 use bytes::Bytes;
 use shards::io::File;
 use std::path::PathBuf;
@@ -307,12 +307,11 @@ impl State {
             && self.active.file.is_some()
             && let Some(tail) = &self.active.tail
         {
-            // The last block is rewritten by the next write: it comes from memory.
-            let safe = block_start(self.active.plan.size);
+            // The last block is rewritten by the next write, and what the journal has is nowhere else yet: both come
+            // from memory.
+            let safe = tail.start();
             if position >= safe {
-                let from = (position - safe) as usize;
-                let to = ((end - safe) as usize).min(tail.len());
-                return Place::Memory(tail.slice(from.min(to)..to));
+                return Place::Memory(tail.slice(position, end.min(self.active.plan.size)));
             }
             limit = limit.min(safe);
         }

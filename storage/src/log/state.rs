@@ -5,6 +5,7 @@ use super::damage::DamagedRanges;
 use crate::config::LogConfig;
 use crate::epochs::LeaderEpochs;
 use crate::error::StorageError;
+use crate::journal::Sequence;
 use crate::producer::{ProducerState, Undo};
 use crate::segment::roll::SegmentPlan;
 use crate::segment::writer::PlacedBatch;
@@ -82,8 +83,14 @@ pub(crate) struct State {
     pub queue: VecDeque<Queued>,
     /// How many of the queue's first items the write under way carries.
     pub in_flight: usize,
-    /// The writer task runs.
+    /// The writer task runs, or the journal has batches of this log.
     pub writing: bool,
+    /// The tail goes to the segment with the next write, or without one.
+    pub move_wanted: bool,
+    /// The oldest frame of the journal with batches that the segment does not have yet.
+    pub journal_pin: Option<Sequence>,
+    /// Batches of this log went to the journal since the start.
+    pub journaled: bool,
     /// Somebody has the files for themselves; how many wait for that; how many refuse appends.
     pub held: bool,
     pub hold_waiters: u32,
@@ -101,6 +108,13 @@ pub(crate) struct State {
 }
 
 impl State {
+    /// Nothing waits for the writer, or it has to make way.
+    pub fn nothing_to_write(&self) -> bool {
+        (self.queue.is_empty() && !self.move_wanted)
+            || self.hold_waiters > 0
+            || !matches!(self.status, Status::Open)
+    }
+
     pub fn check_open(&self) -> Result<(), StorageError> {
         match &self.status {
             Status::Open => Ok(()),

@@ -64,7 +64,8 @@ impl Log {
     pub async fn delete(&self) -> Result<PathBuf, StorageError> {
         let core = self.0.storage.core();
         let unique = u128::from(core.random_u64()) << 64 | u128::from(core.random_u64());
-        self.move_aside(self.0.partition.delete_name(unique)).await
+        self.move_aside(self.0.partition.delete_name(unique), false)
+            .await
     }
 
     /// Takes the log out of service and renames its directory to `<topic>-<partition>.<uuid>-stray`.
@@ -74,15 +75,24 @@ impl Log {
     pub async fn set_aside(&self) -> Result<PathBuf, StorageError> {
         let core = self.0.storage.core();
         let unique = u128::from(core.random_u64()) << 64 | u128::from(core.random_u64());
-        self.move_aside(self.0.partition.stray_name(unique)).await
+        self.move_aside(self.0.partition.stray_name(unique), true)
+            .await
     }
 
-    async fn move_aside(&self, name: String) -> Result<PathBuf, StorageError> {
+    async fn move_aside(&self, name: String, whole: bool) -> Result<PathBuf, StorageError> {
         let core = self.0.storage.core();
         let _refusal = self.0.refuse_appends();
         let _hold = self.0.hold().await;
         let directory = self.directory();
+        // What is to be deleted need not be whole; what is kept for a person must be.
+        let moved = if whole {
+            self.0.move_tail().await
+        } else {
+            Ok(())
+        };
         self.0.go_offline("its directory was moved aside");
+        moved?;
+        self.0.all_moved();
         let Some(parent) = directory.parent() else {
             return Err(StorageError::corrupt(&directory, 0, "no parent directory"));
         };

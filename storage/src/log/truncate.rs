@@ -94,7 +94,9 @@ impl LogInner {
 
     async fn cut_end(self: &Rc<Self>, offset: i64) -> Result<(), StorageError> {
         let core = self.storage.core();
-        // The files must hold every entry before they are cut.
+        // The files must hold every entry before they are cut, and all batches.
+        self.move_tail().await?;
+        self.void_journal().await?;
         self.flush_index().await?;
         self.cut_to_size().await?;
         self.forget_end();
@@ -172,6 +174,7 @@ impl LogInner {
 
     async fn start_over(self: &Rc<Self>, offset: i64) -> Result<(), StorageError> {
         let core = self.storage.core();
+        self.void_journal().await?;
         self.forget_end();
         let (directory, bases) = {
             let state = self.state.borrow();

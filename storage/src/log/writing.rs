@@ -2,11 +2,13 @@
 
 use super::LogInner;
 use super::append::Completion;
+use super::journaled::Suits;
 use super::state::{Cached, Queued, State, Status};
 use crate::error::StorageError;
 use crate::names::FileKind;
 use crate::segment::index::ActiveIndex;
 use crate::segment::roll::SegmentPlan;
+use crate::segment::tail::Tail;
 use crate::segment::writer::{self, WriteBuffer};
 use crate::segment::{Active, BLOCK, Sealed, block_start, segment_path};
 use crate::storage::LogFailure;
@@ -24,6 +26,13 @@ const INDEX_FLUSH_BYTES: usize = 4096;
 enum Step {
     Stop,
     Open,
+    /// The journal goes on.
+    Hand,
+    /// It will, when the segment reaches to `end`.
+    Extend {
+        file: File,
+        end: u32,
+    },
     Write {
         file: File,
         write: WriteBuffer,
@@ -43,6 +52,12 @@ impl LogInner {
         loop {
             let result = match self.next_step() {
                 Step::Stop => return self.quiet.notify_all(),
+                Step::Hand if self.offer_to_journal() => return,
+                Step::Hand => continue,
+                Step::Extend { file, end } => {
+                    self.reserve_for_journal(&file, end).await;
+                    continue;
+                }
                 Step::Open => self.wake_active().await,
                 Step::Write {
                     file,
@@ -64,10 +79,10 @@ impl LogInner {
 
     fn next_step(&self) -> Step {
         let mut state = self.state.borrow_mut();
-        let stop = state.queue.is_empty()
-            || state.hold_waiters > 0
-            || !matches!(state.status, Status::Open);
-        if stop {
+        if state.move_wanted && state.queue.is_empty() && state.journal_pin.is_none() {
+            state.move_wanted = false;
+        }
+        if state.nothing_to_write() {
             state.writing = false;
             return Step::Stop;
         }
@@ -85,9 +100,16 @@ impl LogInner {
         else {
             return Step::Open;
         };
+        match self.suits_journal(&state) {
+            Suits::Yes(_) => return Step::Hand,
+            Suits::WithSpace { end } => return Step::Extend { file, end },
+            Suits::No => {}
+        }
         let (count, messages) = state.gather();
         state.in_flight = count;
-        let tail = state.active.tail.clone().unwrap_or_default();
+        let Some(tail) = &state.active.tail else {
+            return Step::Open;
+        };
         let batches = state
             .queue
             .iter()
@@ -96,7 +118,7 @@ impl LogInner {
                 Queued::Batch(batch) => Some(&batch.placed),
                 Queued::Roll { .. } => None,
             });
-        let write = writer::build(&tail, state.active.plan.size, batches);
+        let write = writer::build(tail.start(), tail.as_slice(), batches);
         Step::Write {
             file,
             write,
@@ -143,7 +165,7 @@ impl LogInner {
         {
             let mut state = self.state.borrow_mut();
             state.active.file = Some(file.clone());
-            state.active.tail = Some(tail);
+            state.active.tail = Some(Tail::new(plan.size, tail));
             state.active.index.get_or_insert_with(|| Box::new(index));
             state.active.plan.first_timestamp = first;
             if state.planned.base_offset == plan.base_offset
@@ -208,32 +230,18 @@ impl LogInner {
         let core = self.storage.core();
         self.extend(file, &write, segment_bytes).await;
         let (durability, sync_after) = self.durability(messages);
-        let bytes = write.data.len() as u64;
-        let begun = core.now();
-        file.write_all_at(
-            core,
-            write.data.clone(),
-            u64::from(write.file_position),
-            durability,
-        )
-        .await
-        .map_err(|error| StorageError::io("write", &self.active_path(), error))?;
+        self.write_segment(file, &write, durability).await?;
         if sync_after {
             let active_base = self.state.borrow().active.plan.base_offset;
             self.sync_sealed(active_base).await?;
             file.sync_data(core)
                 .await
                 .map_err(|error| StorageError::io("fdatasync", &self.active_path(), error))?;
+            self.storage.count(|counters| counters.syncs += 1);
         }
         let synced = sync_after || matches!(durability, Durability::Durable);
-        self.storage.count(|counters| {
-            counters.writes += 1;
-            counters.written_bytes += bytes;
-            counters.syncs += u64::from(synced);
-        });
-        let took = core.now().as_nanos() - begun.as_nanos();
-        self.disk.written(bytes, synced, took);
-        let done = self.commit(&write, count, messages, synced);
+        let done = self.commit(Written::direct(write), count, messages, synced);
+        self.all_moved();
         done.into_iter()
             .for_each(|completion| completion.complete(Ok(())));
         self.storage.shrink_cache();
@@ -251,6 +259,35 @@ impl LogInner {
         Ok(())
     }
 
+    /// The write itself, counted.
+    pub async fn write_segment(
+        &self,
+        file: &File,
+        write: &WriteBuffer,
+        durability: Durability,
+    ) -> Result<(), StorageError> {
+        let core = self.storage.core();
+        let bytes = write.data.len() as u64;
+        let begun = core.now();
+        file.write_all_at(
+            core,
+            write.data.clone(),
+            u64::from(write.file_position),
+            durability,
+        )
+        .await
+        .map_err(|error| StorageError::io("write", &self.active_path(), error))?;
+        let synced = durability == Durability::Durable;
+        self.storage.count(|counters| {
+            counters.writes += 1;
+            counters.written_bytes += bytes;
+            counters.syncs += u64::from(synced);
+        });
+        let took = core.now().as_nanos() - begun.as_nanos();
+        self.disk.written(bytes, synced, took);
+        Ok(())
+    }
+
     /// Durable writes where each must be; a sync of the whole file where several writes are due together, because a
     /// durable write vouches for itself alone.
     fn durability(&self, messages: i64) -> (Durability, bool) {
@@ -265,7 +302,7 @@ impl LogInner {
     }
 
     /// Extends the file ahead of a write that would reach its end. Failure is no matter: the write itself will tell.
-    async fn extend(&self, file: &File, write: &WriteBuffer, segment_bytes: u32) {
+    pub async fn extend(&self, file: &File, write: &WriteBuffer, segment_bytes: u32) {
         let end = u64::from(write.file_position) + write.data.len() as u64;
         let length = self.state.borrow().active.file_length;
         if end <= length {
@@ -289,9 +326,9 @@ impl LogInner {
     }
 
     /// The write is done: its batches are part of the log.
-    fn commit(
+    pub fn commit(
         self: &Rc<Self>,
-        write: &WriteBuffer,
+        write: Written,
         count: usize,
         messages: i64,
         synced: bool,
@@ -328,15 +365,14 @@ impl LogInner {
             }
         }
         state.in_flight = 0;
+        if let Some(tail) = write.tail {
+            state.active.tail = Some(tail);
+        }
         let Some((first_offset, last_offset)) = offsets else {
             return done;
         };
         state.active.plan.size = write.end;
         state.end_offset = last_offset + 1;
-        let tail_at = (block_start(write.end) - write.file_position) as usize;
-        let tail_end = (write.end - write.file_position) as usize;
-        let data = kept_form(&write.data, tail_end);
-        state.active.tail = Some(data.slice(tail_at..tail_end));
         if synced {
             state.unflushed_messages = 0;
             state.unflushed_since = None;
@@ -349,12 +385,12 @@ impl LogInner {
         let cached = Cached {
             entry: 0,
             segment_base: state.active.plan.base_offset,
-            data_position: write.file_position,
+            data_position: write.data_position,
             start: write.start,
             end: write.end,
             first_offset,
             last_offset,
-            data,
+            data: write.data,
         };
         self.keep(state, cached);
         done
@@ -402,8 +438,10 @@ impl LogInner {
         for cached in state.cached.drain(..=at) {
             freed += cached.data.len();
         }
-        if state.cached.is_empty() {
-            state.shrink_tail();
+        if state.cached.is_empty()
+            && let Some(tail) = &mut state.active.tail
+        {
+            tail.shrink();
         }
         freed
     }
@@ -424,6 +462,7 @@ impl LogInner {
         if !self.state.borrow().active.is_awake() {
             self.wake_active().await?;
         }
+        self.move_tail().await?;
         self.finish_active_index();
         self.cut_to_size().await?;
         self.flush_index().await?;
@@ -490,6 +529,8 @@ impl LogInner {
     /// A write, or what belongs to it, failed.
     async fn fail(self: &Rc<Self>, error: StorageError) {
         self.disk.failed();
+        // A full disk is not asked again until the next append or rest.
+        self.state.borrow_mut().move_wanted = false;
         if !matches!(error, StorageError::Full { .. }) {
             self.disk_failed(&error);
             return;
@@ -559,6 +600,33 @@ impl LogInner {
     }
 }
 
+/// A write that is done, to a segment or to the journal.
+pub(crate) struct Written {
+    /// Positions in the segment where its batches begin and end.
+    pub start: u32,
+    pub end: u32,
+    /// What is kept for readers, and where in the segment it begins.
+    pub data_position: u32,
+    pub data: Bytes,
+    /// The tail from now on; `None` where it has the batches already.
+    pub tail: Option<Tail>,
+}
+
+impl Written {
+    fn direct(write: WriteBuffer) -> Written {
+        let tail_at = (block_start(write.end) - write.file_position) as usize;
+        let tail_end = (write.end - write.file_position) as usize;
+        let data = kept_form(&write.data, tail_end);
+        Written {
+            start: write.start,
+            end: write.end,
+            data_position: write.file_position,
+            tail: Some(Tail::new(write.end, data.slice(tail_at..tail_end))),
+            data,
+        }
+    }
+}
+
 /// What is kept of a write buffer of which the first `used` bytes count. One that is mostly padding is kept as a small
 /// copy, so that a log with little in it costs little; whole blocks would be 4 KiB each for ten thousand of them.
 fn kept_form(data: &Bytes, used: usize) -> Bytes {
@@ -584,13 +652,6 @@ impl State {
             messages += i64::from(batch.placed.header.record_count.max(0));
         }
         (count, messages)
-    }
-
-    /// Copies the last block out of its write buffer, so that the buffer can go.
-    pub fn shrink_tail(&mut self) {
-        if let Some(tail) = &self.active.tail {
-            self.active.tail = Some(Bytes::copy_from_slice(tail));
-        }
     }
 }
 

@@ -3,6 +3,7 @@
 pub mod index;
 pub(crate) mod reader;
 pub(crate) mod roll;
+pub(crate) mod tail;
 pub(crate) mod writer;
 
 use crate::names::{FileKind, file_name};
@@ -10,6 +11,7 @@ use index::ActiveIndex;
 use roll::SegmentPlan;
 use shards::io::File;
 use std::path::{Path, PathBuf};
+use tail::Tail;
 
 /// Unit of O_DIRECT: offset, length and memory of every write are multiples of it.
 pub(crate) const BLOCK: u32 = 4096;
@@ -41,8 +43,8 @@ pub(crate) struct Active {
     pub file: Option<File>,
     /// Length of the file: at least `plan.size`, zeros behind it.
     pub file_length: u64,
-    /// The bytes of the last, partial block. `None` while the log rests.
-    pub tail: Option<bytes::Bytes>,
+    /// The last, partial block, and what only the journal has beside memory. `None` while the log rests.
+    pub tail: Option<Tail>,
 }
 
 impl Active {
@@ -52,7 +54,7 @@ impl Active {
             plan,
             file: None,
             file_length: 0,
-            tail: Some(bytes::Bytes::new()),
+            tail: Some(Tail::new(plan.size, bytes::Bytes::new())),
         }
     }
 

@@ -26,14 +26,14 @@ pub(crate) struct WriteBuffer {
     pub end: u32,
 }
 
-/// Builds a write. `tail` holds the bytes between the start of the block and `start`.
+/// Builds a write. `tail` holds what stands from `file_position`, the start of a block, up to the batches.
 pub(crate) fn build<'a>(
+    file_position: u32,
     tail: &[u8],
-    start: u32,
     batches: impl Iterator<Item = &'a PlacedBatch> + Clone,
 ) -> WriteBuffer {
-    let file_position = block_start(start);
-    debug_assert_eq!(tail.len(), (start - file_position) as usize);
+    debug_assert_eq!(file_position, block_start(file_position));
+    let start = file_position + tail.len() as u32;
     let content = batches
         .clone()
         .map(|batch| batch.bytes.len())
@@ -91,7 +91,7 @@ mod tests {
             position: 4_196,
         };
         let tail = [7_u8; 100];
-        let write = build(&tail, 4_196, [&placed].into_iter());
+        let write = build(4_096, &tail, [&placed].into_iter());
         assert_eq!(
             (write.file_position, write.start, write.end),
             (4_096, 4_196, 4_196 + 5_061)

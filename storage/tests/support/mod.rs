@@ -181,3 +181,17 @@ pub async fn records_from(core: &Core, log: &Log, mut offset: i64) -> Vec<(i64, 
         offset = result.next_offset;
     }
 }
+
+/// Copies the journals of a log directory.
+pub fn copy_journals(from: &std::path::Path, to: &std::path::Path) {
+    for entry in std::fs::read_dir(from).expect("a directory") {
+        let entry = entry.expect("an entry");
+        if entry
+            .file_name()
+            .to_string_lossy()
+            .starts_with("ringmain-journal-")
+        {
+            std::fs::copy(entry.path(), to.join(entry.file_name())).expect("a copy");
+        }
+    }
+}
