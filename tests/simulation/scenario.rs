@@ -28,6 +28,8 @@ pub struct Scenario {
     /// Small ones have logs of many segments.
     pub segment_bytes: u32,
     pub index_interval_bytes: u32,
+    /// Room of each core's journal; 0 for none.
+    pub journal_bytes: u32,
     pub session_slots: u32,
     pub plain_producers: usize,
     pub idempotent_producers: usize,
@@ -53,6 +55,7 @@ impl Scenario {
                 .collect(),
             segment_bytes: if half() { 8 << 10 } else { 64 << 10 },
             index_interval_bytes: if half() { 128 } else { 4096 },
+            journal_bytes: journal_bytes(seed),
             session_slots: if half() { 2 } else { 1000 },
             plain_producers: count(1, 2),
             idempotent_producers: count(1, 2),
@@ -82,6 +85,7 @@ impl Scenario {
                 self.session_slots.to_string(),
             ),
         ];
+        settings.push(("ringmain.journal.bytes", self.journal_bytes.to_string()));
         if self.flush_each {
             settings.push(("log.flush.interval.messages", "1".to_owned()));
         }
@@ -98,4 +102,15 @@ impl Scenario {
             ),
         ]
     }
+}
+
+/// Seeds below this were played before there was a journal, and mean what they meant.
+const WITH_JOURNALS: u64 = 100_000;
+
+/// A journal's room: small, so that it is full at times.
+fn journal_bytes(seed: u64) -> u32 {
+    if seed < WITH_JOURNALS {
+        return 0;
+    }
+    [0, 256 << 10, 256 << 10, 512 << 10][(seed % 4) as usize]
 }
