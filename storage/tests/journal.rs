@@ -12,7 +12,7 @@ use shards::Core;
 use shards::fault::{FileFault, FileFaults, FileOperation};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use storage::journal::{JournalReport, replay};
 use storage::{AppendOrigin, Log, LogConfig, Shutdown, Storage, StorageOptions};
 use support::*;
@@ -422,6 +422,35 @@ fn a_journal_that_fails_costs_no_batch() {
         log.close().await.unwrap();
         let again = open_named(&small_journal(&core), &path, "t", config(), Shutdown::Clean).await;
         assert_eq!(values(&core, &again).await, all);
+    });
+}
+
+#[test]
+fn many_small_frames_are_read_many_at_a_time() {
+    let directory = TempDir::new("journal-reads");
+    let (before, after) = paths(&directory);
+    std::fs::create_dir_all(&before).unwrap();
+    let reads = Arc::new(AtomicUsize::new(0));
+    let counted = reads.clone();
+    let faults: FileFaults = Arc::new(move |operation, path: &Path| {
+        let journal = path.to_string_lossy().contains("ringmain-journal");
+        if operation == FileOperation::Read && journal {
+            counted.fetch_add(1, Ordering::Relaxed);
+        }
+        FileFault::None
+    });
+    on_faulty_core(Some(faults), move |core| async move {
+        let storage = small_journal(&core);
+        let log = open_named(&storage, &before, "t", config(), Shutdown::Clean).await;
+        until_journaled(&storage, &log).await;
+        for at in 0..50_u32 {
+            append(&log, &at.to_be_bytes()).await;
+        }
+        crash_to(&before, &after, &["t"], |_| {});
+        let report = replay(&core, &after, false).await.unwrap();
+        assert!(report.entries > 10, "{report:?}");
+        let reads = reads.load(Ordering::Relaxed);
+        assert!(reads < 10, "{reads} reads of a journal of 256 KiB");
     });
 }
 

@@ -15,6 +15,7 @@ use crate::segment::{BLOCK, segment_path};
 use bytes::Bytes;
 use shards::Core;
 use shards::io::{Durability, File, OpenOptions, dir};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -166,6 +167,8 @@ struct Reader<'a> {
     file: File,
     length: u64,
     generation: Generation,
+    /// What was read last, and where it begins.
+    window: RefCell<(u64, Bytes)>,
 }
 
 impl<'a> Reader<'a> {
@@ -189,6 +192,7 @@ impl<'a> Reader<'a> {
             file,
             length,
             generation,
+            window: RefCell::default(),
         }))
     }
 
@@ -197,18 +201,11 @@ impl<'a> Reader<'a> {
         let mut frames = BTreeMap::new();
         let mut position = u64::from(BLOCK);
         while position < self.length {
-            // Headers are looked for a window at a time: most blocks of a journal that was little used have none.
-            let window = self.read(position, FRAME_BYTES_MAX).await?;
-            let blocks = window.chunks(BLOCK as usize);
-            let header = |block: &[u8]| frame_header(block, self.generation);
-            let found = blocks
-                .enumerate()
-                .find_map(|(at, block)| Some((at, header(block)?)));
-            let Some((at, header)) = found else {
-                position += FRAME_BYTES_MAX as u64;
+            let block = self.read(position, BLOCK as usize).await?;
+            let Some(header) = frame_header(&block, self.generation) else {
+                position += u64::from(BLOCK);
                 continue;
             };
-            position += at as u64 * u64::from(BLOCK);
             let whole = self.read(position, header.length as usize).await?;
             if whole.len() == header.length as usize && frame_holds(&whole) {
                 frames.insert(header.sequence, (position, header));
@@ -224,12 +221,27 @@ impl<'a> Reader<'a> {
         Ok(entries(self.read(at, header.length as usize).await?))
     }
 
-    /// At most what a frame may have, whatever a header claims.
+    /// At most what a frame may have, whatever a header claims. Frames stand one behind the other, and are read many at a time.
     async fn read(&self, at: u64, length: usize) -> Result<Bytes, StorageError> {
-        self.file
-            .read_at_most(self.core, at, length.min(FRAME_BYTES_MAX))
+        let length = length.min(FRAME_BYTES_MAX);
+        if let Some(bytes) = self.from_window(at, length) {
+            return Ok(bytes);
+        }
+        let window = self
+            .file
+            .read_at_most(self.core, at, FRAME_BYTES_MAX)
             .await
-            .map_err(|error| StorageError::io("read", self.path, error))
+            .map_err(|error| StorageError::io("read", self.path, error))?;
+        let bytes = window.slice(..length.min(window.len()));
+        *self.window.borrow_mut() = (at, window);
+        Ok(bytes)
+    }
+
+    fn from_window(&self, at: u64, length: usize) -> Option<Bytes> {
+        let window = self.window.borrow();
+        let from = usize::try_from(at.checked_sub(window.0)?).ok()?;
+        let to = from.checked_add(length)?;
+        (to <= window.1.len()).then(|| window.1.slice(from..to))
     }
 }
 
