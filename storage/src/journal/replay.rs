@@ -224,7 +224,7 @@ impl<'a> Reader<'a> {
     /// At most what a frame may have, whatever a header claims. Frames stand one behind the other, and are read many at a time.
     async fn read(&self, at: u64, length: usize) -> Result<Bytes, StorageError> {
         let length = length.min(FRAME_BYTES_MAX);
-        if let Some(bytes) = self.from_window(at, length) {
+        if let Some(bytes) = self.in_window(at, length) {
             return Ok(bytes);
         }
         let window = self
@@ -237,7 +237,7 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    fn from_window(&self, at: u64, length: usize) -> Option<Bytes> {
+    fn in_window(&self, at: u64, length: usize) -> Option<Bytes> {
         let window = self.window.borrow();
         let from = usize::try_from(at.checked_sub(window.0)?).ok()?;
         let to = from.checked_add(length)?;
