@@ -218,8 +218,10 @@ fn tells(log: &str, words: &[impl AsRef<str>]) -> bool {
         .any(|line| words.iter().all(|word| line.contains(word.as_ref())))
 }
 
-/// Settings with a small index interval, so that small topics have index entries.
-const SMALL: [(&str, &str); 2] = [
+/// Settings with a small index interval, so that small topics have index entries. What is damaged here are segments, so
+/// records go there at once.
+const SMALL: [(&str, &str); 3] = [
+    ("ringmain.journal.bytes", "0"),
     ("log.index.interval.bytes", "1000"),
     ("auto.create.topics.enable", "false"),
 ];

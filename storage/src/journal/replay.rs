@@ -313,9 +313,11 @@ impl<'a> Target<'a> {
             return Ok(*accepts);
         }
         let accepts = match dir::metadata(self.core, directory).await {
-            Ok(_) => {
-                crate::disk::read_topic_id(self.core, directory).await? == Some(owner.topic_id)
-            }
+            Ok(_) => match crate::disk::read_topic_id(self.core, directory).await {
+                // Nobody opens it before its file is mended; then its records must be there.
+                Err(StorageError::Corrupt { .. }) => true,
+                found => found? == Some(owner.topic_id),
+            },
             Err(error) if error.kind() == ErrorKind::NotFound => false,
             Err(error) => return Err(StorageError::io("look at", directory, error)),
         };
