@@ -35,6 +35,8 @@ const SETTINGS: &[(&str, &str)] = &[
     ("auto.create.topics.enable", "true"),
     ("group.initial.rebalance.delay.ms", "0"),
     ("group.min.session.timeout.ms", "1"),
+    // The simulated disk lies in memory, and a journal is written from end to end when it is made.
+    ("ringmain.journal.bytes", "262144"),
 ];
 
 /// What some inputs came to.
