@@ -7,33 +7,18 @@
 mod support;
 
 use std::fs;
-use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use rustix::process::Signal;
 use support::broker::{binary, fresh_directory};
+use support::commands::ringmain_with;
 use support::process::Process;
 use support::{clock, port};
 
 /// For the end of a process.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// The words of a line, run to its end on these lines of input.
-fn line(input: &str, words: &[&str]) -> Output {
-    let mut child = Command::new(binary())
-        .args(words)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the binary runs");
-    let mut stdin = child.stdin.take().expect("a pipe");
-    stdin.write_all(input.as_bytes()).expect("it reads");
-    drop(stdin);
-    child.wait_with_output().expect("it ends")
-}
 
 fn said(output: &Output) -> String {
     assert!(output.status.success(), "{output:?}");
@@ -79,7 +64,7 @@ fn the_lines_of_the_quickstart_work() {
     let directory = fresh_directory("quickstart");
     let (port, controller) = (port::free(), port::free());
     let file = properties(&directory, port, controller);
-    let id = said(&line("", &["storage", "random-uuid"]));
+    let id = said(&ringmain_with("", &["storage", "random-uuid"]));
     let format = [
         "storage",
         "format",
@@ -89,7 +74,7 @@ fn the_lines_of_the_quickstart_work() {
         "-c",
         &file,
     ];
-    said(&line("", &format));
+    said(&ringmain_with("", &format));
     let log = fs::File::create(directory.join("log")).expect("a file");
     let mut server = Process::spawn(
         Command::new(binary())
@@ -103,9 +88,15 @@ fn the_lines_of_the_quickstart_work() {
     });
 
     let topic = ["--topic", "quickstart-events", "--bootstrap-server", &at];
-    let created = said(&line("", &[&["topics", "--create"], &topic[..]].concat()));
+    let created = said(&ringmain_with(
+        "",
+        &[&["topics", "--create"], &topic[..]].concat(),
+    ));
     assert_eq!(created.trim(), "Created topic quickstart-events.");
-    let described = said(&line("", &[&["topics", "--describe"], &topic[..]].concat()));
+    let described = said(&ringmain_with(
+        "",
+        &[&["topics", "--describe"], &topic[..]].concat(),
+    ));
     assert!(
         described.starts_with("Topic: quickstart-events\tTopicId: "),
         "{described}"
@@ -116,7 +107,10 @@ fn the_lines_of_the_quickstart_work() {
     );
 
     let events = "This is my first event\nThis is my second event\n";
-    said(&line(events, &[&["console-producer"], &topic[..]].concat()));
+    said(&ringmain_with(
+        events,
+        &[&["console-producer"], &topic[..]].concat(),
+    ));
     let mut consumer = Process::spawn(
         Command::new(binary())
             .args([&["console-consumer"], &topic[..], &["--from-beginning"]].concat())

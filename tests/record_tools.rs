@@ -8,30 +8,14 @@
 mod support;
 
 use std::fs;
-use std::io::Write;
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
 use support::broker::Broker;
+use support::commands::ringmain_with;
 use support::driver::Client;
 use support::tools::Tools;
 
 const PARTITIONS: usize = 3;
-
-/// Runs one of our tools on these lines of input.
-fn ringmain(input: &str, words: &[&str]) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_ringmain"))
-        .args(words)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the binary runs");
-    let mut stdin = child.stdin.take().expect("a pipe");
-    // A tool that refuses its arguments reads nothing.
-    let _ = stdin.write_all(input.as_bytes());
-    drop(stdin);
-    child.wait_with_output().expect("it ends")
-}
 
 fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
@@ -53,7 +37,7 @@ fn same_print(tools: &mut Tools, broker: &Broker, topic: &str, flags: &[&str]) -
     let mut words = vec!["--bootstrap-server", &bootstrap, "--topic", topic];
     words.extend(["--from-beginning", "--timeout-ms", "4000"]);
     words.extend(flags);
-    let ours = ringmain("", &[&["console-consumer"], &words[..]].concat());
+    let ours = ringmain_with("", &[&["console-consumer"], &words[..]].concat());
     assert!(ours.status.success(), "{}", errors(&ours));
     let theirs = tools.apart("consumer.ConsoleConsumer", None, &words);
     let mine = sorted(text(&ours).lines().map(str::to_owned));
@@ -125,7 +109,7 @@ fn keys_and_headers(broker: &Broker, tools: &mut Tools) {
         }
         words
     };
-    let ours = ringmain(
+    let ours = ringmain_with(
         &lines,
         &[&["console-producer"], &words("ours")[..]].concat(),
     );
@@ -149,7 +133,7 @@ fn keys_and_headers(broker: &Broker, tools: &mut Tools) {
         "--topic",
         "ours",
     ];
-    let five = ringmain("", &[&words[..], &part, &PRINT_ALL].concat());
+    let five = ringmain_with("", &[&words[..], &part, &PRINT_ALL].concat());
     let offsets: Vec<String> = text(&five)
         .lines()
         .map(|line| line.split('|').nth(1).unwrap_or_default().to_owned())
@@ -191,7 +175,7 @@ fn codecs(broker: &Broker, tools: &mut Tools) {
             "--request-required-acks",
             acks,
         ];
-        let ours = ringmain(&input, &[&words[..], &how].concat());
+        let ours = ringmain_with(&input, &[&words[..], &how].concat());
         assert!(ours.status.success(), "{codec}: {}", errors(&ours));
         expected.extend(lines);
     }
@@ -210,7 +194,7 @@ fn groups(broker: &Broker, tools: &mut Tools) {
         "readers",
     ];
     let first = ["--from-beginning", "--max-messages", "50"];
-    let ours = ringmain("", &[&["console-consumer"], &words[..], &first].concat());
+    let ours = ringmain_with("", &[&["console-consumer"], &words[..], &first].concat());
     assert_eq!(text(&ours).lines().count(), 50, "{}", errors(&ours));
     let rest = ["--timeout-ms", "6000", "--max-messages", "100"];
     let theirs = tools.apart(
@@ -220,7 +204,7 @@ fn groups(broker: &Broker, tools: &mut Tools) {
     );
     assert_eq!(theirs.out.len(), 100, "{:?}", theirs.err);
     let end = ["--timeout-ms", "4000"];
-    let last = ringmain("", &[&["console-consumer"], &words[..], &end].concat());
+    let last = ringmain_with("", &[&["console-consumer"], &words[..], &end].concat());
     assert_eq!(text(&last).lines().count(), 51, "{}", errors(&last));
     let all = [text(&ours), theirs.out.join("\n") + "\n", text(&last)].concat();
     let mut all: Vec<&str> = all.lines().collect();
@@ -242,7 +226,7 @@ fn groups(broker: &Broker, tools: &mut Tools) {
     ];
     let from = ["--partition", "0", "--offset", "earliest"];
     let words = [&words[..], &from, &internal].concat();
-    let ours = ringmain("", &[&["console-consumer"], &words[..]].concat());
+    let ours = ringmain_with("", &[&["console-consumer"], &words[..]].concat());
     let theirs = tools.apart("consumer.ConsoleConsumer", None, &words);
     assert_eq!(text(&ours), theirs.out.join("\n"));
 }
@@ -264,7 +248,7 @@ fn performance(broker: &Broker) {
         "linger.ms=5",
         "acks=all",
     ];
-    let ours = ringmain("", &[&["producer-perf-test"], &words[..], &how].concat());
+    let ours = ringmain_with("", &[&["producer-perf-test"], &words[..], &how].concat());
     assert!(ours.status.success(), "{}", errors(&ours));
     let said = text(&ours);
     println!("{said}");
@@ -280,7 +264,7 @@ fn performance(broker: &Broker) {
     );
     assert!(steady.contains(" steady state records sent, "), "{steady}");
     let how = ["--num-records", "20000"];
-    let ours = ringmain("", &[&["consumer-perf-test"], &words[..], &how].concat());
+    let ours = ringmain_with("", &[&["consumer-perf-test"], &words[..], &how].concat());
     let said = text(&ours);
     println!("{said}");
     let lines: Vec<&str> = said.lines().collect();
@@ -304,7 +288,7 @@ fn mistakes(broker: &Broker) {
     let bootstrap = broker.bootstrap();
     let with = |words: &[&str]| {
         let words = [words, &["--bootstrap-server", &bootstrap]].concat();
-        let output = ringmain("line\n", &words);
+        let output = ringmain_with("line\n", &words);
         assert_eq!(output.status.code(), Some(1), "{words:?}");
         errors(&output)
     };

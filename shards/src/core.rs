@@ -150,6 +150,11 @@ impl Core {
         mixed ^ (mixed >> 31)
     }
 
+    /// Two of them in one: for names that nobody else may have or guess.
+    pub fn random_u128(&self) -> u128 {
+        u128::from(self.random_u64()) << 64 | u128::from(self.random_u64())
+    }
+
     /// Starts a task on this core. `name` shows up in stall reports.
     pub fn spawn<T: 'static>(
         &self,

@@ -2,15 +2,17 @@
 //! Apache Kafka's too, finds every acknowledged record there.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
 use clap::Args;
+use shards::io::dir;
 use shards::{Core, CoreMain, Runtime, RuntimeOptions};
 use storage::disk;
 use storage::journal::{self, JournalReport};
 
 use super::{Failure, print_line};
+use crate::config::directories::META_PROPERTIES;
 
 #[derive(Args, Debug)]
 pub(super) struct RecoverArgs {
@@ -51,7 +53,15 @@ pub(super) fn run(arguments: RecoverArgs, out: &mut dyn Write) -> Result<(), Fai
     Ok(())
 }
 
-async fn recover(core: &Core, directory: &std::path::Path) -> Result<JournalReport, String> {
+async fn recover(core: &Core, directory: &Path) -> Result<JournalReport, String> {
+    if dir::metadata(core, &directory.join(META_PROPERTIES))
+        .await
+        .is_err()
+    {
+        return Err(format!(
+            "no log directory of a broker: it has no {META_PROPERTIES}; name what `log.dirs` names"
+        ));
+    }
     let _lock = disk::lock(core, directory).await.map_err(|error| {
         format!("{error}; a running broker does this by itself, stop it first if you mean another")
     })?;

@@ -286,12 +286,11 @@ pub async fn close_all(shard: Rc<Shard>) -> Vec<ClosedLog> {
 
 /// Removes the journals, now that no log needs them. Where one stays, its directory is not clean.
 async fn close_journals(shard: &Shard, closed: &mut [ClosedLog]) {
-    let Err(failure) = shard.storage.close_journals().await else {
-        return;
-    };
-    error!(%failure, "a journal could not be removed; its directory is recovered at the next start");
-    for log in closed {
-        log.clean &= !failure.path().starts_with(&log.log_directory);
+    for failure in shard.storage.close_journals().await {
+        error!(%failure, "a journal could not be removed; its directory is recovered at the next start");
+        for log in closed.iter_mut() {
+            log.clean &= !failure.path().starts_with(&log.log_directory);
+        }
     }
 }
 

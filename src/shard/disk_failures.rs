@@ -8,7 +8,7 @@ use std::rc::{Rc, Weak};
 use shards::sync::Event;
 use shards::{CoreId, TaskClass};
 use storage::LogFailure;
-use tracing::error;
+use tracing::{error, warn};
 
 use super::{Shard, Stopping};
 
@@ -90,6 +90,13 @@ impl Shard {
             if let Some(shard) = shard.upgrade() {
                 shard.log_failed(failure);
             }
+        });
+        self.storage.watch_journals(|failure| {
+            warn!(
+                directory = %failure.log_directory.display(), reason = %failure.reason,
+                "small appends have no journal there until the next start and go to their segments one by one, which is slower; \
+                 nothing is lost"
+            );
         });
     }
 

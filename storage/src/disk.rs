@@ -43,6 +43,13 @@ const CLEAN_MARKER: &str = ".kafka_cleanshutdown";
 const LOCK_FILE: &str = ".lock";
 const CHECKPOINT_BYTES_MAX: usize = 256 << 20;
 
+/// Makes the entries of a directory durable.
+pub(crate) async fn sync_directory(core: &Core, directory: &Path) -> Result<(), StorageError> {
+    dir::sync_dir(core, directory)
+        .await
+        .map_err(|error| StorageError::io("fsync", directory, error))
+}
+
 /// Takes `.lock`, held until the answer is dropped.
 ///
 /// # Errors
@@ -121,9 +128,7 @@ pub async fn remove_clean_marker(core: &Core, log_directory: &Path) -> Result<()
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(StorageError::io("remove", &path, error)),
     }
-    dir::sync_dir(core, log_directory)
-        .await
-        .map_err(|error| StorageError::io("fsync", log_directory, error))
+    sync_directory(core, log_directory).await
 }
 
 /// A directory below a log directory.
@@ -178,7 +183,7 @@ pub async fn set_stray(
     log_directory: &Path,
     partition: &TopicPartition,
 ) -> Result<PathBuf, StorageError> {
-    let unique = u128::from(core.random_u64()) << 64 | u128::from(core.random_u64());
+    let unique = core.random_u128();
     set_aside(core, log_directory, partition, partition.stray_name(unique)).await
 }
 
@@ -193,9 +198,7 @@ async fn set_aside(
     dir::rename(core, &from, &to)
         .await
         .map_err(|error| StorageError::io("rename", &from, error))?;
-    dir::sync_dir(core, log_directory)
-        .await
-        .map_err(|error| StorageError::io("fsync", log_directory, error))?;
+    sync_directory(core, log_directory).await?;
     Ok(to)
 }
 
@@ -208,7 +211,7 @@ pub async fn set_deleted(
     log_directory: &Path,
     partition: &TopicPartition,
 ) -> Result<PathBuf, StorageError> {
-    let unique = u128::from(core.random_u64()) << 64 | u128::from(core.random_u64());
+    let unique = core.random_u128();
     set_aside(
         core,
         log_directory,

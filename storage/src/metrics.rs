@@ -40,6 +40,8 @@ pub struct Counters {
     pub journal_writes: u64,
     pub journal_written_bytes: u64,
     pub journal_refusals: u64,
+    /// Journals that could not be made, or failed.
+    pub journal_failures: u64,
     pub cache_bytes: u64,
     pub index_cache_bytes: u64,
     pub open_read_files: u64,
@@ -73,6 +75,7 @@ pub const STORAGE_METRICS: &[Metric<Counters>] = shards::metrics! { Counters, "s
     counter journal_writes "Writes to journals.";
     counter journal_written_bytes "Bytes written to journals, padding included.";
     counter journal_refusals "Times that batches went to their segments because a journal had no room.";
+    counter journal_failures "Journals that could not be made, or failed: their disk goes on without, at the cost of speed.";
     gauge cache_bytes "Bytes of recent writes kept in memory.";
     gauge index_cache_bytes "Bytes of indexes kept in memory.";
     gauge open_read_files "Segment files open for reading.";

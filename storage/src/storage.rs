@@ -3,7 +3,7 @@
 use crate::cache::{BatchCache, FileCache, IndexCache, Logs};
 use crate::disk_metrics::{DiskCounters, DiskSnapshot};
 use crate::error::StorageError;
-use crate::journal::Journal;
+use crate::journal::{Journal, JournalFailure};
 use crate::log::LogInner;
 use crate::metrics::Counters;
 use crate::names::TopicPartition;
@@ -60,6 +60,7 @@ pub struct LogFailure {
 }
 
 type FailureWatch = Rc<dyn Fn(LogFailure)>;
+type JournalWatch = Rc<dyn Fn(JournalFailure)>;
 
 /// The storage of one core. Clones are handles to the same.
 #[derive(Clone)]
@@ -84,6 +85,7 @@ pub(crate) struct StorageInner {
     expiring: Cell<bool>,
     next_log_id: Cell<u64>,
     failure_watch: RefCell<Option<FailureWatch>>,
+    journal_watch: RefCell<Option<JournalWatch>>,
     /// Producers in all logs, as far as these have told.
     producers: Cell<usize>,
 }
@@ -106,6 +108,7 @@ impl Storage {
             expiring: Cell::new(false),
             next_log_id: Cell::new(0),
             failure_watch: RefCell::default(),
+            journal_watch: RefCell::default(),
             producers: Cell::new(0),
             core,
             options,
@@ -164,16 +167,27 @@ impl Storage {
         Some(journal)
     }
 
-    /// Removes the journals that no log needs any more: in a clean stop, when every log is closed.
-    ///
-    /// # Errors
-    /// I/O errors: then the clean marker must not be written.
-    pub async fn close_journals(&self) -> Result<(), StorageError> {
+    /// Removes the journals that no log needs any more: in a clean stop, when every log is closed. Answers what failed:
+    /// those directories must not get the clean marker.
+    pub async fn close_journals(&self) -> Vec<StorageError> {
         let journals: Vec<_> = self.0.journals.borrow().values().cloned().collect();
+        let mut failed = Vec::new();
         for journal in journals {
-            journal.close(self).await?;
+            failed.extend(journal.close(self).await.err());
         }
-        Ok(())
+        failed
+    }
+
+    /// Who is told of every journal that could not be made, or failed.
+    pub fn watch_journals(&self, watch: impl Fn(JournalFailure) + 'static) {
+        *self.0.journal_watch.borrow_mut() = Some(Rc::new(watch));
+    }
+
+    pub(crate) fn tell_journal_failure(&self, failure: JournalFailure) {
+        let watch = self.0.journal_watch.borrow().clone();
+        if let Some(watch) = watch {
+            watch(failure);
+        }
     }
 
     /// Who is told of every log that goes offline because of an I/O error or of damage.

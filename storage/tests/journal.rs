@@ -10,7 +10,10 @@ mod support;
 
 use shards::Core;
 use shards::fault::{FileFault, FileFaults, FileOperation};
+use std::cell::RefCell;
+use std::future::Future;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use storage::journal::{JournalReport, replay};
@@ -100,6 +103,39 @@ async fn recover(core: &Core, root: &Path, name: &str) -> (JournalReport, Log) {
     (report, log)
 }
 
+/// One log, `t`, with batches in a journal.
+struct Scene {
+    core: Core,
+    /// The log directory, and a place for what a crash leaves of it.
+    before: PathBuf,
+    after: PathBuf,
+    storage: Storage,
+    log: Log,
+}
+
+fn with_journal<F, Fut>(name: &str, faults: Option<FileFaults>, test: F)
+where
+    F: FnOnce(Scene) -> Fut + Send + 'static,
+    Fut: Future<Output = ()> + 'static,
+{
+    let directory = TempDir::new(name);
+    let (before, after) = paths(&directory);
+    std::fs::create_dir_all(&before).unwrap();
+    on_faulty_core(faults, move |core| async move {
+        let storage = small_journal(&core);
+        let log = open_named(&storage, &before, "t", config(), Shutdown::Clean).await;
+        until_journaled(&storage, &log).await;
+        test(Scene {
+            core,
+            before,
+            after,
+            storage,
+            log,
+        })
+        .await;
+    });
+}
+
 fn paths(directory: &TempDir) -> (PathBuf, PathBuf) {
     (
         directory.path().join("before"),
@@ -150,13 +186,14 @@ fn appends_of_many_logs_are_one_write_and_survive_a_kill() {
 
 #[test]
 fn a_torn_frame_takes_only_itself_and_replaying_twice_is_replaying_once() {
-    let directory = TempDir::new("journal-torn");
-    let (before, after) = paths(&directory);
-    std::fs::create_dir_all(&before).unwrap();
-    on_core(move |core| async move {
-        let storage = small_journal(&core);
-        let log = open_named(&storage, &before, "t", config(), Shutdown::Clean).await;
-        until_journaled(&storage, &log).await;
+    with_journal("journal-torn", None, |scene| async move {
+        let Scene {
+            core,
+            before,
+            after,
+            log,
+            ..
+        } = scene;
         append(&log, b"whole").await;
         append(&log, b"torn").await;
         let all = values(&core, &log).await;
@@ -180,13 +217,14 @@ fn a_torn_frame_takes_only_itself_and_replaying_twice_is_replaying_once() {
 
 #[test]
 fn what_earlier_rounds_left_is_not_replayed() {
-    let directory = TempDir::new("journal-rounds");
-    let (before, after) = paths(&directory);
-    std::fs::create_dir_all(&before).unwrap();
-    on_core(move |core| async move {
-        let storage = small_journal(&core);
-        let log = open_named(&storage, &before, "t", config(), Shutdown::Clean).await;
-        until_journaled(&storage, &log).await;
+    with_journal("journal-rounds", None, |scene| async move {
+        let Scene {
+            core,
+            before,
+            after,
+            storage,
+            log,
+        } = scene;
         // Several times around: each frame is a block at least, and the journal has 64.
         for at in 0..400_u32 {
             append(&log, &at.to_be_bytes()).await;
@@ -205,13 +243,15 @@ fn what_earlier_rounds_left_is_not_replayed() {
 
 #[test]
 fn no_record_bytes_pass_for_a_frame() {
-    let directory = TempDir::new("journal-forged");
-    let (before, after) = paths(&directory);
-    std::fs::create_dir_all(&before).unwrap();
-    on_core(move |core| async move {
-        let storage = small_journal(&core);
-        let log = open_named(&storage, &before, "t", config(), Shutdown::Clean).await;
-        until_journaled(&storage, &log).await;
+    with_journal("journal-forged", None, |scene| async move {
+        let Scene {
+            core,
+            before,
+            after,
+
+            log,
+            ..
+        } = scene;
         append(&log, b"real").await;
         let all = values(&core, &log).await;
         // A sound frame of another journal, with a higher number, as a client could send it inside a record.
@@ -240,17 +280,19 @@ fn no_record_bytes_pass_for_a_frame() {
 
 #[test]
 fn a_clean_stop_leaves_no_journal_and_whole_segments() {
-    let directory = TempDir::new("journal-clean");
-    let path = directory.path();
-    on_core(move |core| async move {
-        let storage = small_journal(&core);
-        let log = open_named(&storage, &path, "t", config(), Shutdown::Clean).await;
-        until_journaled(&storage, &log).await;
+    with_journal("journal-clean", None, |scene| async move {
+        let Scene {
+            core,
+            before: path,
+            storage,
+            log,
+            ..
+        } = scene;
         let all = values(&core, &log).await;
         assert!(storage.counters().journal_used_bytes > 0);
         log.close().await.unwrap();
         assert_eq!(storage.counters().journal_used_bytes, 0);
-        storage.close_journals().await.unwrap();
+        assert!(storage.close_journals().await.is_empty());
         assert!(!path.join("ringmain-journal-0").exists());
         let segment = path.join("t-0/00000000000000000000.log");
         assert_eq!(std::fs::metadata(segment).unwrap().len(), log.size_bytes());
@@ -261,13 +303,13 @@ fn a_clean_stop_leaves_no_journal_and_whole_segments() {
 
 #[test]
 fn after_a_clean_stop_by_another_broker_a_journal_is_set_aside() {
-    let directory = TempDir::new("journal-stale");
-    let (before, after) = paths(&directory);
-    std::fs::create_dir_all(&before).unwrap();
-    on_core(move |core| async move {
-        let storage = small_journal(&core);
-        let log = open_named(&storage, &before, "t", config(), Shutdown::Clean).await;
-        until_journaled(&storage, &log).await;
+    with_journal("journal-stale", None, |scene| async move {
+        let Scene {
+            core,
+            before,
+            after,
+            ..
+        } = scene;
         crash_to(&before, &after, &["t"], |_| {});
         let report = replay(&core, &after, true).await.unwrap();
         assert_eq!((report.journals, report.set_aside.len()), (0, 1));
@@ -279,13 +321,14 @@ fn after_a_clean_stop_by_another_broker_a_journal_is_set_aside() {
 
 #[test]
 fn records_that_another_broker_wrote_since_are_left_alone() {
-    let directory = TempDir::new("journal-conflict");
-    let (before, after) = paths(&directory);
-    std::fs::create_dir_all(&before).unwrap();
-    on_core(move |core| async move {
-        let storage = small_journal(&core);
-        let log = open_named(&storage, &before, "t", config(), Shutdown::Clean).await;
-        until_journaled(&storage, &log).await;
+    with_journal("journal-conflict", None, |scene| async move {
+        let Scene {
+            core,
+            before,
+            after,
+            log,
+            ..
+        } = scene;
         log.flush().await.unwrap();
         append(&log, b"ours, in the journal alone").await;
         crash_to(&before, &after, &["t"], |_| {});
@@ -303,12 +346,14 @@ fn records_that_another_broker_wrote_since_are_left_alone() {
 
 #[test]
 fn what_was_cut_off_does_not_come_back() {
-    let directory = TempDir::new("journal-cut");
-    let (before, after) = paths(&directory);
-    std::fs::create_dir_all(&before).unwrap();
-    on_core(move |core| async move {
-        let storage = small_journal(&core);
-        let log = open_named(&storage, &before, "t", config(), Shutdown::Clean).await;
+    with_journal("journal-cut", None, |scene| async move {
+        let Scene {
+            core,
+            before,
+            after,
+            storage,
+            log,
+        } = scene;
         // Another log's oldest batch keeps every later frame in the journal.
         let pin = open_named(&storage, &before, "pin", config(), Shutdown::Clean).await;
         until_journaled(&storage, &pin).await;
@@ -332,14 +377,15 @@ fn what_was_cut_off_does_not_come_back() {
 
 #[test]
 fn entries_of_deleted_and_renewed_topics_go_nowhere() {
-    let directory = TempDir::new("journal-deleted");
-    let (before, after) = paths(&directory);
-    std::fs::create_dir_all(&before).unwrap();
-    on_core(move |core| async move {
-        let storage = small_journal(&core);
-        let log = open_named(&storage, &before, "t", config(), Shutdown::Clean).await;
+    with_journal("journal-deleted", None, |scene| async move {
+        let Scene {
+            core,
+            before,
+            after,
+            storage,
+            ..
+        } = scene;
         let gone = open_named(&storage, &before, "gone", config(), Shutdown::Clean).await;
-        until_journaled(&storage, &log).await;
         until_journaled(&storage, &gone).await;
         crash_to(&before, &after, &["t"], |_| {});
         let metadata = after.join("t-0/partition.metadata");
@@ -395,8 +441,6 @@ fn a_full_journal_makes_the_oldest_move_and_loses_nothing() {
 
 #[test]
 fn a_journal_that_fails_costs_no_batch() {
-    let directory = TempDir::new("journal-fails");
-    let path = directory.path();
     let on = Arc::new(AtomicBool::new(false));
     let switch = on.clone();
     let faults: FileFaults = Arc::new(move |operation, path: &Path| {
@@ -407,29 +451,41 @@ fn a_journal_that_fails_costs_no_batch() {
             FileFault::None
         }
     });
-    on_faulty_core(Some(faults), move |core| async move {
-        let storage = small_journal(&core);
-        let log = open_named(&storage, &path, "t", config(), Shutdown::Clean).await;
-        until_journaled(&storage, &log).await;
+    with_journal("journal-fails", Some(faults), |scene| async move {
+        let Scene {
+            core,
+            before: path,
+            storage,
+            log,
+            ..
+        } = scene;
+        let told = Rc::new(RefCell::new(Vec::new()));
+        let tells = told.clone();
+        storage.watch_journals(move |failure| tells.borrow_mut().push(failure));
         switch.store(true, Ordering::Relaxed);
         for at in 0..20_u32 {
             append(&log, &at.to_be_bytes()).await;
         }
         assert!(log.offline_reason().is_none());
+        assert_eq!(storage.counters().journal_failures, 1);
+        assert_eq!(told.borrow().len(), 1);
+        assert!(
+            told.borrow()[0].reason.contains("ringmain-journal-0"),
+            "{told:?}"
+        );
         assert_eq!(storage.counters().journal_used_bytes, 0, "all moved");
         let all = values(&core, &log).await;
         assert_eq!(all.len() as i64, log.log_end_offset());
         log.close().await.unwrap();
         let again = open_named(&small_journal(&core), &path, "t", config(), Shutdown::Clean).await;
         assert_eq!(values(&core, &again).await, all);
+        // What the file has may still be put back, so nothing may be cut off that it knows.
+        assert!(log.truncate_to(1).await.is_err());
     });
 }
 
 #[test]
 fn many_small_frames_are_read_many_at_a_time() {
-    let directory = TempDir::new("journal-reads");
-    let (before, after) = paths(&directory);
-    std::fs::create_dir_all(&before).unwrap();
     let reads = Arc::new(AtomicUsize::new(0));
     let counted = reads.clone();
     let faults: FileFaults = Arc::new(move |operation, path: &Path| {
@@ -439,10 +495,14 @@ fn many_small_frames_are_read_many_at_a_time() {
         }
         FileFault::None
     });
-    on_faulty_core(Some(faults), move |core| async move {
-        let storage = small_journal(&core);
-        let log = open_named(&storage, &before, "t", config(), Shutdown::Clean).await;
-        until_journaled(&storage, &log).await;
+    with_journal("journal-reads", Some(faults), |scene| async move {
+        let Scene {
+            core,
+            before,
+            after,
+            log,
+            ..
+        } = scene;
         for at in 0..50_u32 {
             append(&log, &at.to_be_bytes()).await;
         }
@@ -495,12 +555,8 @@ fn one_durable_write_acknowledges_all_that_wait() {
 
 #[test]
 fn deleting_a_log_frees_its_part_of_the_journal() {
-    let directory = TempDir::new("journal-delete");
-    let path = directory.path();
-    on_core(move |core| async move {
-        let storage = small_journal(&core);
-        let log = open_named(&storage, &path, "t", config(), Shutdown::Clean).await;
-        until_journaled(&storage, &log).await;
+    with_journal("journal-delete", None, |scene| async move {
+        let Scene { storage, log, .. } = scene;
         assert!(storage.counters().journal_used_bytes > 0);
         log.delete().await.unwrap();
         assert_eq!(storage.counters().journal_used_bytes, 0);

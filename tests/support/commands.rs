@@ -2,7 +2,7 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{ChildStdin, ChildStdout, Command, Output, Stdio};
 
 use super::process::Process;
 use super::{apache, broker, tools};
@@ -84,16 +84,28 @@ impl Drop for Commands {
 
 /// Runs a command of the binary under test.
 pub fn ringmain(arguments: &[&str]) -> Ended {
-    let output = Command::new(broker::binary())
-        .args(arguments)
-        .stdin(Stdio::null())
-        .output()
-        .expect("the binary starts");
+    let output = ringmain_with("", arguments);
     Ended {
         code: output.status.code().unwrap_or(-1),
         out: String::from_utf8_lossy(&output.stdout).into_owned(),
         err: String::from_utf8_lossy(&output.stderr).into_owned(),
     }
+}
+
+/// The same, on these lines of input.
+pub fn ringmain_with(input: &str, arguments: &[&str]) -> Output {
+    let mut child = Command::new(broker::binary())
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    // A tool that refuses its arguments reads nothing.
+    let _ = stdin.write_all(input.as_bytes());
+    drop(stdin);
+    child.wait_with_output().expect("it ends")
 }
 
 /// Base64, as Java writes it.

@@ -138,12 +138,9 @@ pub fn controllers_come_and_go(apache: &mut Commands) {
         planned,
         (0, format!("DRY RUN of adding controller 2 {endpoints}"))
     );
-    let added = tools.ours(&["add-controller"]);
-    assert_eq!(
-        (added.code, added.out),
-        (0, format!("Added controller 2 {endpoints}")),
-        "{}",
-        added.err
+    succeeded(
+        &tools.ours(&["add-controller"]),
+        &format!("Added controller 2 {endpoints}"),
     );
     tools.wait_for(true);
     // It is one already.
@@ -154,33 +151,34 @@ pub fn controllers_come_and_go(apache: &mut Commands) {
         "DRY RUN of removing KRaft controller 2 {known}\nDRY RUN of unregistering KRaft controller 2\n"
     );
     assert_eq!(planned, (0, text));
-    let removed = tools.ours(&remove);
-    assert_eq!(
-        (removed.code, removed.out),
-        (0, format!("Removed KRaft controller 2 {known}\n")),
-        "{}",
-        removed.err
+    succeeded(
+        &tools.ours(&remove),
+        &format!("Removed KRaft controller 2 {known}\n"),
     );
     tools.wait_for(false);
     // It is none any more.
     assert_eq!(tools.both(&remove), (1, String::new()));
 
     // The same by Apache's tool, whose words are therefore ours.
-    let added = tools.apaches(&["add-controller"]);
-    assert_eq!(
-        (added.code, added.out),
-        (0, format!("Added controller 2 {endpoints}")),
-        "{}",
-        added.err
+    succeeded(
+        &tools.apaches(&["add-controller"]),
+        &format!("Added controller 2 {endpoints}"),
     );
     tools.wait_for(true);
-    let removed = tools.apaches(&remove);
-    assert_eq!(
-        (removed.code, removed.out),
-        (0, format!("Removed KRaft controller 2 {known}\n")),
-        "{}",
-        removed.err
+    succeeded(
+        &tools.apaches(&remove),
+        &format!("Removed KRaft controller 2 {known}\n"),
     );
     second.stop();
     first.stop();
+}
+
+/// It ended well, with these words.
+fn succeeded(ended: &Ended, words: &str) {
+    assert_eq!(
+        (ended.code, ended.out.as_str()),
+        (0, words),
+        "{}",
+        ended.err
+    );
 }

@@ -8,6 +8,7 @@ use crate::batch::{self, Batch};
 use crate::client::Connection;
 use crate::common::{FETCH, PRODUCE, Topic, creatable, create, fetch_request, produce_request};
 use crate::support::broker::Broker;
+use crate::support::commands::ringmain;
 use crate::support::scrape::{get, try_get};
 use crate::support::{clock, port};
 
@@ -137,4 +138,25 @@ fn thousands_of_partitions_recover_soon_while_the_broker_says_that_it_lives() {
         "one batch in each"
     );
     assert_eq!(broker.stop().code(), Some(0));
+}
+
+#[test]
+fn recover_leaves_alone_what_is_in_use_or_no_log_directory() {
+    let mut broker = Broker::start("recover", &[]);
+    let data = broker.data();
+    let path = data.to_str().expect("UTF-8");
+    let in_use = ringmain(&["recover", path]);
+    assert_eq!(in_use.code, 1, "{in_use:?}");
+    assert!(in_use.err.contains("stop it first"), "{in_use:?}");
+    assert!(broker.stop().success());
+    let stopped = ringmain(&["recover", path]);
+    assert_eq!(stopped.code, 0, "{stopped:?}");
+    assert!(stopped.out.contains("nothing to do"), "{stopped:?}");
+    let other = data.parent().expect("a folder of the test").join("other");
+    std::fs::create_dir_all(&other).expect("a folder");
+    let foreign = ringmain(&["recover", other.to_str().expect("UTF-8")]);
+    assert_eq!(foreign.code, 1, "{foreign:?}");
+    assert!(foreign.err.contains("no log directory"), "{foreign:?}");
+    let left = std::fs::read_dir(&other).expect("a folder").count();
+    assert_eq!(left, 0, "it left nothing there");
 }

@@ -243,8 +243,7 @@ impl Shell {
     }
 
     fn random(&self) -> [u8; 16] {
-        let high = u128::from(self.core.random_u64());
-        (high << 64 | u128::from(self.core.random_u64())).to_be_bytes()
+        self.core.random_u128().to_be_bytes()
     }
 
     fn dispatch(&self, event: Event) {

@@ -18,17 +18,19 @@ pub use replay::{JournalReport, replay};
 pub(crate) use format::{FrameBuilder, OwnerRef, Place, bytes_entry_size};
 pub(crate) use ring::Sequence;
 
+use crate::disk::sync_directory;
 use crate::disk_metrics::DiskCounters;
 use crate::error::StorageError;
 use crate::log::LogInner;
 use crate::log::journaled::Share;
+use crate::log::open_new_direct;
 use crate::segment::BLOCK;
 use crate::storage::Storage;
 use bytes::Bytes;
 use format::{Generation, encode_file_header, frame_size};
 use ring::Ring;
 use shards::TaskClass;
-use shards::io::{AlignedBuf, Durability, File, OpenOptions, dir};
+use shards::io::{AlignedBuf, Durability, File, dir};
 use shards::sync::Event;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -57,6 +59,13 @@ fn aside_path(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// A journal that could not be made, or failed: its directory goes on without one until the next start.
+#[derive(Debug, Clone)]
+pub struct JournalFailure {
+    pub log_directory: PathBuf,
+    pub reason: String,
+}
+
 pub(crate) struct Journal {
     log_directory: PathBuf,
     path: PathBuf,
@@ -74,8 +83,10 @@ enum Phase {
         file: File,
         generation: Generation,
     },
-    /// No more frames, until the next start.
-    Off,
+    /// A write failed: what the file has may still be needed, and it gets no more.
+    Failed,
+    /// There is no file, and none will be made before the next start.
+    None,
 }
 
 struct State {
@@ -107,7 +118,7 @@ impl Journal {
         let mut state = self.state.borrow_mut();
         match state.phase {
             Phase::Ready { .. } => true,
-            Phase::Creating | Phase::Off => false,
+            Phase::Creating | Phase::Failed | Phase::None => false,
             Phase::Absent => {
                 state.phase = Phase::Creating;
                 let (journal, storage) = (self.clone(), storage.clone());
@@ -119,9 +130,12 @@ impl Journal {
         }
     }
 
-    /// Whether there is a file that may hold entries, of an earlier life of a log too.
+    /// Whether there is a file that may hold entries.
     pub fn has_file(&self) -> bool {
-        matches!(self.state.borrow().phase, Phase::Ready { .. })
+        matches!(
+            self.state.borrow().phase,
+            Phase::Ready { .. } | Phase::Failed
+        )
     }
 
     /// Bytes in use.
@@ -132,24 +146,30 @@ impl Journal {
     /// Makes the file, written from end to end: later writes then change no metadata of the filesystem.
     async fn create(&self, storage: &Storage) {
         let phase = match self.try_create(storage).await {
-            Ok(Some((file, generation, length))) => {
+            Ok((file, generation, length)) => {
                 self.state.borrow_mut().ring = Ring::new(length);
                 Phase::Ready { file, generation }
             }
-            // Little space, or none: everything works without.
-            Ok(None) | Err(_) => {
+            Err(error) => {
                 let _ = dir::remove_file(storage.core(), &self.path).await;
-                Phase::Off
+                self.tell(storage, &error);
+                Phase::None
             }
         };
         self.state.borrow_mut().phase = phase;
         self.progress.notify_all();
     }
 
-    async fn try_create(
-        &self,
-        storage: &Storage,
-    ) -> Result<Option<(File, Generation, u64)>, StorageError> {
+    /// From now on small appends go to their segments one by one.
+    fn tell(&self, storage: &Storage, error: &StorageError) {
+        storage.count(|counters| counters.journal_failures += 1);
+        storage.tell_journal_failure(JournalFailure {
+            log_directory: self.log_directory.clone(),
+            reason: error.to_string(),
+        });
+    }
+
+    async fn try_create(&self, storage: &Storage) -> Result<(File, Generation, u64), StorageError> {
         let core = storage.core();
         let io = |error| StorageError::io("write", &self.path, error);
         let space = dir::free_space(core, &self.log_directory)
@@ -162,17 +182,10 @@ impl Journal {
             .min(space.free / FREE_SPACE_PART);
         let length = wanted - wanted % u64::from(BLOCK);
         if length < BYTES_MIN {
-            return Ok(None);
+            let path = self.path.clone();
+            return Err(StorageError::Full { path });
         }
-        let options = OpenOptions {
-            read: true,
-            write: true,
-            create: true,
-            truncate: true,
-            direct: true,
-            ..OpenOptions::default()
-        };
-        let file = File::open(core, &self.path, &options).await.map_err(io)?;
+        let file = open_new_direct(core, &self.path).await?;
         let block = u64::from(BLOCK);
         file.allocate(core, 0, block + length).await.map_err(io)?;
         let zeros = AlignedBuf::zeroed(FRAME_BYTES_MAX).freeze();
@@ -184,13 +197,13 @@ impl Journal {
                 .map_err(io)?;
             position += piece as u64;
         }
-        let generation = u128::from(core.random_u64()) << 64 | u128::from(core.random_u64());
+        let generation = core.random_u128();
         file.write_all_at(core, encode_file_header(generation), 0, Durability::Durable)
             .await
             .map_err(io)?;
         file.sync_all(core).await.map_err(io)?;
-        dir::sync_dir(core, &self.log_directory).await.map_err(io)?;
-        Ok(Some((file, generation, length)))
+        sync_directory(core, &self.log_directory).await?;
+        Ok((file, generation, length))
     }
 
     /// A log has batches for the next frame. It counts as writing until its share is written or handed back.
@@ -265,9 +278,10 @@ impl Journal {
         let written = self
             .write_frame(storage, &file, frame, position, durability)
             .await;
-        if written.is_err() {
+        if let Err(error) = &written {
             self.disk.failed();
-            self.state.borrow_mut().phase = Phase::Off;
+            self.state.borrow_mut().phase = Phase::Failed;
+            self.tell(storage, error);
         }
         for share in shares {
             match &written {
@@ -364,6 +378,7 @@ impl Journal {
                 let error = std::io::Error::other("the journal failed; start the broker again");
                 return Err(StorageError::io("write", &self.path, error));
             }
+            self.press();
             self.progress.wait().await;
         };
         let mut frame = FrameBuilder::new(size);
@@ -388,7 +403,7 @@ impl Journal {
             let mut state = self.state.borrow_mut();
             let idle = !state.running && state.ring.used() == 0;
             if idle {
-                state.phase = Phase::Off;
+                state.phase = Phase::None;
             }
             idle
         };
@@ -401,8 +416,6 @@ impl Journal {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(StorageError::io("remove", &self.path, error)),
         }
-        dir::sync_dir(core, &self.log_directory)
-            .await
-            .map_err(|error| StorageError::io("fsync", &self.log_directory, error))
+        sync_directory(core, &self.log_directory).await
     }
 }

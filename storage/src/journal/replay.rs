@@ -9,7 +9,9 @@ use super::format::{
 };
 use super::{FRAME_BYTES_MAX, aside_path, is_journal};
 use crate::batch::{BatchHeader, checksum_holds};
+use crate::disk::sync_directory;
 use crate::error::StorageError;
+use crate::log::sync_file;
 use crate::names::{FileKind, TopicPartition};
 use crate::segment::{BLOCK, segment_path};
 use bytes::Bytes;
@@ -88,12 +90,6 @@ pub async fn replay(
     Ok(report)
 }
 
-async fn sync_directory(core: &Core, path: &Path) -> Result<(), StorageError> {
-    dir::sync_dir(core, path)
-        .await
-        .map_err(|error| StorageError::io("fsync", path, error))
-}
-
 async fn replay_one(
     core: &Core,
     path: &Path,
@@ -106,10 +102,10 @@ async fn replay_one(
         return Ok(());
     };
     let frames = journal.frames().await?;
-    let Some(newest) = frames.keys().next_back().copied() else {
+    let Some((_, (_, newest))) = frames.last_key_value() else {
         return Ok(());
     };
-    let oldest = frames[&newest].1.oldest;
+    let oldest = newest.oldest;
     // What a log has before its last cut says nothing any more.
     let mut cuts: BTreeMap<Owner, u64> = BTreeMap::new();
     for (sequence, (position, header)) in frames.range(oldest..) {
@@ -387,17 +383,7 @@ impl<'a> Target<'a> {
 
     async fn sync(&self) -> Result<(), StorageError> {
         for path in &self.touched {
-            let options = OpenOptions {
-                read: true,
-                write: true,
-                ..OpenOptions::default()
-            };
-            let file = File::open(self.core, path, &options)
-                .await
-                .map_err(|error| StorageError::io("open", path, error))?;
-            file.sync_data(self.core)
-                .await
-                .map_err(|error| StorageError::io("fdatasync", path, error))?;
+            sync_file(self.core, path).await?;
         }
         Ok(())
     }

@@ -286,7 +286,7 @@ impl LogInner {
             self.sync_segment(&directory, base_offset).await?;
         }
         let snapshot = segment_path(&directory, end_offset, FileKind::ProducerSnapshot);
-        self.sync_file(&snapshot).await?;
+        sync_file(self.storage.core(), &snapshot).await?;
         self.write_epochs().await?;
         let mut state = self.state.borrow_mut();
         // A truncation since then set the point itself, and a log that was moved aside is not found by its path.
@@ -299,28 +299,10 @@ impl LogInner {
     async fn sync_segment(&self, directory: &Path, base_offset: i64) -> Result<(), StorageError> {
         for kind in [FileKind::Log, FileKind::OffsetIndex, FileKind::TimeIndex] {
             let path = segment_path(directory, base_offset, kind);
-            self.sync_file(&path).await?;
+            sync_file(self.storage.core(), &path).await?;
         }
         self.storage.count(|counters| counters.syncs += 1);
         Ok(())
-    }
-
-    async fn sync_file(&self, path: &Path) -> Result<(), StorageError> {
-        let core = self.storage.core();
-        let options = OpenOptions {
-            read: true,
-            write: true,
-            ..Default::default()
-        };
-        match File::open(core, path, &options).await {
-            Ok(file) => file
-                .sync_data(core)
-                .await
-                .map_err(|error| StorageError::io("fdatasync", path, error)),
-            // An index that was never needed.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(StorageError::io("open", path, error)),
-        }
     }
 
     pub fn active_path(&self) -> PathBuf {
@@ -343,13 +325,43 @@ impl Drop for EpochsWriting<'_> {
     }
 }
 
+/// Forces the bytes of a file to disk, if it is there: an index may never have been needed.
+pub(crate) async fn sync_file(core: &shards::Core, path: &Path) -> Result<(), StorageError> {
+    let options = OpenOptions {
+        read: true,
+        write: true,
+        ..Default::default()
+    };
+    match File::open(core, path, &options).await {
+        Ok(file) => file
+            .sync_data(core)
+            .await
+            .map_err(|error| StorageError::io("fdatasync", path, error)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(StorageError::io("open", path, error)),
+    }
+}
+
 /// A file with nothing in it yet.
 pub(crate) async fn open_new(core: &shards::Core, path: &Path) -> Result<File, StorageError> {
+    open_empty(core, path, false).await
+}
+
+/// The same, for aligned writes past the page cache.
+pub(crate) async fn open_new_direct(
+    core: &shards::Core,
+    path: &Path,
+) -> Result<File, StorageError> {
+    open_empty(core, path, true).await
+}
+
+async fn open_empty(core: &shards::Core, path: &Path, direct: bool) -> Result<File, StorageError> {
     let options = OpenOptions {
         read: true,
         write: true,
         create: true,
         truncate: true,
+        direct,
         ..Default::default()
     };
     File::open(core, path, &options)

@@ -226,7 +226,7 @@ impl LogInner {
         let Some(journal) = &self.journal else {
             return Ok(());
         };
-        if !self.state.borrow().journaled && !journal.has_file() {
+        if !journal.has_file() {
             return Ok(());
         }
         if let Some(owner) = self.owner() {
@@ -318,7 +318,6 @@ impl Share {
                 state.journal_pin = Some(sequence);
                 journal.pin(sequence, &log);
             }
-            state.journaled = true;
             written
         };
         if let Some(written) = written {

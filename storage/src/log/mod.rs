@@ -20,6 +20,7 @@ mod truncate;
 mod writing;
 
 pub use append::{AppendTicket, WriteOutcome};
+pub(crate) use close::{open_new_direct, sync_file};
 pub use damage::Damage;
 pub use offsets::TimestampOffset;
 pub(crate) use open::METADATA_FILE;

@@ -12,6 +12,7 @@ use super::state::{State, Status};
 use super::{Log, LogInner};
 use crate::checkpoint;
 use crate::config::LogConfig;
+use crate::disk::sync_directory;
 use crate::epochs::LeaderEpochs;
 use crate::error::StorageError;
 use crate::names::{FileKind, TopicPartition, file_name};
@@ -137,13 +138,9 @@ async fn create(
     match options.topic_id {
         // Forces the directory's entries to disk, too.
         Some(topic_id) => write_topic_id(core, directory, topic_id).await?,
-        None => dir::sync_dir(core, directory)
-            .await
-            .map_err(|error| StorageError::io("fsync", directory, error))?,
+        None => sync_directory(core, directory).await?,
     }
-    dir::sync_dir(core, log_directory)
-        .await
-        .map_err(|error| StorageError::io("fsync", log_directory, error))
+    sync_directory(core, log_directory).await
 }
 
 async fn write_topic_id(core: &Core, directory: &Path, id: Uuid) -> Result<(), StorageError> {
@@ -216,7 +213,6 @@ impl Loaded {
             writing: false,
             move_wanted: false,
             journal_pin: None,
-            journaled: false,
             held: false,
             hold_waiters: 0,
             refusals: 0,
@@ -289,9 +285,7 @@ async fn load(
     .await?;
     if !report.removed_files.is_empty() {
         // Segments and snapshots above the end would come true again when the log grows there.
-        dir::sync_dir(core, directory)
-            .await
-            .map_err(|error| StorageError::io("fsync", directory, error))?;
+        sync_directory(core, directory).await?;
     }
     let recovery_point = match options.shutdown {
         Shutdown::Clean if !dirty => end_offset,

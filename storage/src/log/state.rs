@@ -89,8 +89,6 @@ pub(crate) struct State {
     pub move_wanted: bool,
     /// The oldest frame of the journal with batches that the segment does not have yet.
     pub journal_pin: Option<Sequence>,
-    /// Batches of this log went to the journal since the start.
-    pub journaled: bool,
     /// Somebody has the files for themselves; how many wait for that; how many refuse appends.
     pub held: bool,
     pub hold_waiters: u32,

@@ -2,6 +2,7 @@
 
 use super::open::SEGMENT_FILES;
 use super::{Log, LogInner};
+use crate::disk::sync_directory;
 use crate::error::{ReadError, StorageError};
 use crate::names::{FileKind, file_name};
 use shards::io::dir;
@@ -63,7 +64,7 @@ impl Log {
     /// Where the rename fails the log is offline all the same.
     pub async fn delete(&self) -> Result<PathBuf, StorageError> {
         let core = self.0.storage.core();
-        let unique = u128::from(core.random_u64()) << 64 | u128::from(core.random_u64());
+        let unique = core.random_u128();
         self.move_aside(self.0.partition.delete_name(unique), false)
             .await
     }
@@ -74,7 +75,7 @@ impl Log {
     /// As [`Log::delete`].
     pub async fn set_aside(&self) -> Result<PathBuf, StorageError> {
         let core = self.0.storage.core();
-        let unique = u128::from(core.random_u64()) << 64 | u128::from(core.random_u64());
+        let unique = core.random_u128();
         self.move_aside(self.0.partition.stray_name(unique), true)
             .await
     }
@@ -100,9 +101,7 @@ impl Log {
         dir::rename(core, &directory, &target)
             .await
             .map_err(|error| StorageError::io("rename", &directory, error))?;
-        dir::sync_dir(core, parent)
-            .await
-            .map_err(|error| StorageError::io("fsync", parent, error))?;
+        sync_directory(core, parent).await?;
         self.0.state.borrow_mut().directory = target.clone().into();
         Ok(target)
     }

@@ -6,6 +6,7 @@ use super::recovery::{self, RecoveryReport, Scan, load_snapshot, replay_producer
 use super::startup_files::put_in_order;
 use super::trim::remove_if_there;
 use super::{Log, LogInner};
+use crate::disk::sync_directory;
 use crate::error::StorageError;
 use crate::names::{FileKind, file_name};
 use crate::producer::ProducerState;
@@ -124,9 +125,7 @@ impl LogInner {
             .producers_at(&directory, &segments, (base_offset, scan.size), offset)
             .await?;
         // What was removed must not come back.
-        shards::io::dir::sync_dir(core, &directory)
-            .await
-            .map_err(|error| StorageError::io("fsync", &directory, error))?;
+        sync_directory(core, &directory).await?;
         let mut guard = self.state.borrow_mut();
         let state = &mut *guard;
         state.sealed.truncate(segments.len());
@@ -193,9 +192,7 @@ impl LogInner {
         }
         let path = segment_path(&directory, offset, FileKind::Log);
         super::close::open_new(core, &path).await?;
-        shards::io::dir::sync_dir(core, &directory)
-            .await
-            .map_err(|error| StorageError::io("fsync", &directory, error))?;
+        sync_directory(core, &directory).await?;
         let mut guard = self.state.borrow_mut();
         let state = &mut *guard;
         let plan = SegmentPlan::new(

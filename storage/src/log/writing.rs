@@ -2,8 +2,10 @@
 
 use super::LogInner;
 use super::append::Completion;
+use super::close::open_new_direct;
 use super::journaled::Suits;
 use super::state::{Cached, Queued, State, Status};
+use crate::disk::sync_directory;
 use crate::error::StorageError;
 use crate::names::FileKind;
 use crate::segment::index::ActiveIndex;
@@ -14,7 +16,7 @@ use crate::segment::{Active, BLOCK, Sealed, block_start, segment_path};
 use crate::storage::LogFailure;
 use bytes::Bytes;
 use shards::TaskClass;
-use shards::io::{Durability, File, OpenOptions, dir};
+use shards::io::{Durability, File, OpenOptions};
 use std::path::Path;
 use std::rc::Rc;
 
@@ -470,20 +472,8 @@ impl LogInner {
         self.write_snapshot(&directory, plan.base_offset, snapshot)
             .await?;
         let path = segment_path(&directory, plan.base_offset, FileKind::Log);
-        let options = OpenOptions {
-            read: true,
-            write: true,
-            create: true,
-            truncate: true,
-            direct: true,
-            ..Default::default()
-        };
-        let file = File::open(core, &path, &options)
-            .await
-            .map_err(|error| StorageError::io("create", &path, error))?;
-        dir::sync_dir(core, &directory)
-            .await
-            .map_err(|error| StorageError::io("fsync", &directory, error))?;
+        let file = open_new_direct(core, &path).await?;
+        sync_directory(core, &directory).await?;
         if !self.begin_segment(plan, file.clone()) {
             return Ok(());
         }
