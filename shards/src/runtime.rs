@@ -289,9 +289,11 @@ fn no_driver(backend: BackendKind, index: usize, error: io::Error) -> StartError
 
 fn build_core(group: &Group, index: usize) -> Result<Core, StartError> {
     let options = &group.options;
-    if options.pin {
+    let cpu = options.pin.then(|| {
         let cpus = placement::allowed_cpus();
-        let cpu = cpus[index % cpus.len()];
+        cpus[index % cpus.len()]
+    });
+    if let Some(cpu) = cpu {
         placement::pin_to(cpu).map_err(|error| {
             let text = format!("cannot pin shard {index} to CPU {cpu} (turn pinning off)");
             StartError::new(text, Some(error))
@@ -301,7 +303,9 @@ fn build_core(group: &Group, index: usize) -> Result<Core, StartError> {
     let counters = Rc::new(Counters::default());
     let pool_bytes = options.recv_pool_bytes_per_core;
     let driver = match group.backend {
-        BackendKind::Ring => RingDriver::new(pool_bytes, Rc::clone(&counters)).map(Driver::Ring),
+        BackendKind::Ring => {
+            RingDriver::new(pool_bytes, Rc::clone(&counters), cpu).map(Driver::Ring)
+        }
         BackendKind::Epoll => {
             let pool = group.file_pool.clone();
             EpollDriver::new(&shared, pool, pool_bytes, Rc::clone(&counters)).map(Driver::Epoll)

@@ -30,7 +30,7 @@ use bytes::Bytes;
 use format::{Generation, encode_file_header, frame_size};
 use ring::Ring;
 use shards::TaskClass;
-use shards::io::{AlignedBuf, Durability, File, dir};
+use shards::io::{AlignedBuf, Durability, File, OpenOptions, dir};
 use shards::sync::Event;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -75,12 +75,42 @@ pub(crate) struct Journal {
     progress: Event,
 }
 
+/// The journal's file, opened twice.
+///
+/// A frame that need not be durable goes through the page cache: that survives the process as well, and costs a copy where
+/// O_DIRECT waits for the device (`perf/results/2026-11-30-buffered-journal.md`). A durable frame would only pass
+/// through it on its way, so it goes past. Frames begin and end with blocks, so no page holds some of both.
+#[derive(Clone)]
+struct Files {
+    direct: File,
+    cached: File,
+}
+
+impl Files {
+    fn for_frame(&self, durability: Durability) -> &File {
+        match durability {
+            Durability::Written => &self.cached,
+            Durability::Durable => &self.direct,
+        }
+    }
+}
+
+/// Where a frame goes.
+struct Slot {
+    files: Files,
+    generation: Generation,
+    position: u64,
+    sequence: Sequence,
+    /// The oldest frame that is still needed.
+    oldest: Sequence,
+}
+
 enum Phase {
     /// There is no file yet.
     Absent,
     Creating,
     Ready {
-        file: File,
+        files: Files,
         generation: Generation,
     },
     /// A write failed: what the file has may still be needed, and it gets no more.
@@ -146,9 +176,9 @@ impl Journal {
     /// Makes the file, written from end to end: later writes then change no metadata of the filesystem.
     async fn create(&self, storage: &Storage) {
         let phase = match self.try_create(storage).await {
-            Ok((file, generation, length)) => {
+            Ok((files, generation, length)) => {
                 self.state.borrow_mut().ring = Ring::new(length);
-                Phase::Ready { file, generation }
+                Phase::Ready { files, generation }
             }
             Err(error) => {
                 let _ = dir::remove_file(storage.core(), &self.path).await;
@@ -169,7 +199,10 @@ impl Journal {
         });
     }
 
-    async fn try_create(&self, storage: &Storage) -> Result<(File, Generation, u64), StorageError> {
+    async fn try_create(
+        &self,
+        storage: &Storage,
+    ) -> Result<(Files, Generation, u64), StorageError> {
         let core = storage.core();
         let io = |error| StorageError::io("write", &self.path, error);
         let space = dir::free_space(core, &self.log_directory)
@@ -185,25 +218,30 @@ impl Journal {
             let path = self.path.clone();
             return Err(StorageError::Full { path });
         }
-        let file = open_new_direct(core, &self.path).await?;
+        let direct = open_new_direct(core, &self.path).await?;
         let block = u64::from(BLOCK);
-        file.allocate(core, 0, block + length).await.map_err(io)?;
+        direct.allocate(core, 0, block + length).await.map_err(io)?;
         let zeros = AlignedBuf::zeroed(FRAME_BYTES_MAX).freeze();
         let mut position = 0;
         while position < block + length {
             let piece = zeros.len().min((block + length - position) as usize);
-            file.write_all_at(core, zeros.slice(..piece), position, Durability::Written)
+            direct
+                .write_all_at(core, zeros.slice(..piece), position, Durability::Written)
                 .await
                 .map_err(io)?;
             position += piece as u64;
         }
         let generation = core.random_u128();
-        file.write_all_at(core, encode_file_header(generation), 0, Durability::Durable)
+        direct
+            .write_all_at(core, encode_file_header(generation), 0, Durability::Durable)
             .await
             .map_err(io)?;
-        file.sync_all(core).await.map_err(io)?;
+        direct.sync_all(core).await.map_err(io)?;
         sync_directory(core, &self.log_directory).await?;
-        Ok((file, generation, length))
+        let cached = File::open(core, &self.path, &OpenOptions::writing())
+            .await
+            .map_err(io)?;
+        Ok((Files { direct, cached }, generation, length))
     }
 
     /// A log has batches for the next frame. It counts as writing until its share is written or handed back.
@@ -259,7 +297,7 @@ impl Journal {
 
     async fn write(self: &Rc<Self>, storage: &Storage, shares: Vec<Share>) {
         let size: usize = shares.iter().map(Share::entry_bytes).sum();
-        let Some((file, generation, position, sequence, oldest)) = self.reserve(size) else {
+        let Some(slot) = self.reserve(size) else {
             storage.count(|counters| counters.journal_refusals += 1);
             shares
                 .into_iter()
@@ -274,10 +312,9 @@ impl Journal {
                 durability = Durability::Durable;
             }
         }
-        let frame = frame.finish(generation, sequence, oldest);
-        let written = self
-            .write_frame(storage, &file, frame, position, durability)
-            .await;
+        let sequence = slot.sequence;
+        let frame = frame.finish(slot.generation, sequence, slot.oldest);
+        let written = self.write_frame(storage, &slot, frame, durability).await;
         if let Err(error) = &written {
             self.disk.failed();
             self.state.borrow_mut().phase = Phase::Failed;
@@ -294,37 +331,38 @@ impl Journal {
         storage.shrink_cache();
     }
 
-    fn reserve(&self, size: usize) -> Option<(File, Generation, u64, Sequence, Sequence)> {
+    fn reserve(&self, size: usize) -> Option<Slot> {
         let mut state = self.state.borrow_mut();
-        let Phase::Ready { file, generation } = &state.phase else {
+        let Phase::Ready { files, generation } = &state.phase else {
             return None;
         };
-        let (file, generation) = (file.clone(), *generation);
+        let (files, generation) = (files.clone(), *generation);
         let bytes = frame_size(size) as u64;
         let position = state.ring.room_for(bytes)?;
         let oldest = state.ring.oldest();
         let sequence = state.ring.push(position, bytes);
-        Some((
-            file,
+        Some(Slot {
+            files,
             generation,
-            u64::from(BLOCK) + position,
+            position: u64::from(BLOCK) + position,
             sequence,
             oldest,
-        ))
+        })
     }
 
     async fn write_frame(
         &self,
         storage: &Storage,
-        file: &File,
+        slot: &Slot,
         frame: Bytes,
-        position: u64,
         durability: Durability,
     ) -> Result<(), StorageError> {
         let core = storage.core();
         let bytes = frame.len() as u64;
         let begun = core.now();
-        file.write_all_at(core, frame, position, durability)
+        slot.files
+            .for_frame(durability)
+            .write_all_at(core, frame, slot.position, durability)
             .await
             .map_err(|error| StorageError::io("write", &self.path, error))?;
         let synced = durability == Durability::Durable;
@@ -370,9 +408,9 @@ impl Journal {
     /// I/O errors, and a journal that failed before: then nothing may be cut.
     pub async fn cut(&self, storage: &Storage, owner: OwnerRef<'_>) -> Result<(), StorageError> {
         let size = format::cut_entry_size(owner.topic);
-        let (file, generation, position, sequence, oldest) = loop {
-            if let Some(reserved) = self.reserve(size) {
-                break reserved;
+        let slot = loop {
+            if let Some(slot) = self.reserve(size) {
+                break slot;
             }
             if !matches!(self.state.borrow().phase, Phase::Ready { .. }) {
                 let error = std::io::Error::other("the journal failed; start the broker again");
@@ -383,11 +421,11 @@ impl Journal {
         };
         let mut frame = FrameBuilder::new(size);
         frame.cut(owner);
-        let frame = frame.finish(generation, sequence, oldest);
+        let frame = frame.finish(slot.generation, slot.sequence, slot.oldest);
         let written = self
-            .write_frame(storage, &file, frame, position, Durability::Durable)
+            .write_frame(storage, &slot, frame, Durability::Durable)
             .await;
-        self.unpin(sequence);
+        self.unpin(slot.sequence);
         written
     }
 

@@ -64,9 +64,33 @@ fn build_ring() -> io::Result<IoUring> {
         .build(SUBMISSION_ENTRIES)
 }
 
+/// Has the kernel's workers for this ring run on one CPU. The thread sleeps or goes on when they have something to do, so that
+/// a switch on the same CPU is enough; waking another one out of its sleep costs several times the work of a small
+/// buffered write.
+fn keep_workers_on(ring: &IoUring, cpu: usize) -> io::Result<()> {
+    if cpu >= libc::CPU_SETSIZE as usize {
+        return Ok(());
+    }
+    // SAFETY: a mask of zeros is one without CPUs, and the index lies in the mask.
+    let mask = unsafe {
+        let mut mask: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu, &mut mask);
+        mask
+    };
+    ring.submitter().register_iowq_aff(&mask)
+}
+
 impl RingDriver {
-    pub(crate) fn new(recv_pool_bytes: usize, counters: Rc<Counters>) -> io::Result<Rc<Self>> {
+    /// With a CPU, what the kernel cannot do at once its workers do on that one too, where the thread is tied to it.
+    pub(crate) fn new(
+        recv_pool_bytes: usize,
+        counters: Rc<Counters>,
+        cpu: Option<usize>,
+    ) -> io::Result<Rc<Self>> {
         let ring = build_ring()?;
+        if let Some(cpu) = cpu {
+            keep_workers_on(&ring, cpu)?;
+        }
         let recv_pool =
             RecvPool::provided(recv_pool_bytes, Rc::clone(&counters), |base, entries| {
                 // SAFETY: the pool owns the memory of `entries` entries at `base` and outlives the

@@ -33,7 +33,7 @@ pub(crate) fn probe() -> Result<(), Refusal> {
         .any(|cqe| cqe.user_data() == 7 && cqe.result() == 0);
     if answered {
         // A profile may allow rings and forbid to register buffers with them.
-        let driver = RingDriver::new(POOL_BYTES, Rc::default());
+        let driver = RingDriver::new(POOL_BYTES, Rc::default(), None);
         return driver.map(drop).map_err(|error| explain(&error));
     }
     let text = "io_uring accepts operations but does not complete them".to_owned();
