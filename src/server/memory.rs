@@ -24,6 +24,8 @@ pub struct Budgets {
     pub receive_pool: u64,
     /// What is remembered of idempotent producers.
     pub producers: u64,
+    /// Of the page cache, what the journal on one disk may keep busy.
+    pub journal: u64,
 }
 
 impl Budgets {
@@ -44,6 +46,7 @@ impl Budgets {
             index_cache: share(64, 2 * MIB, 128 * MIB),
             receive_pool: share(64, 2 * MIB, 64 * MIB),
             producers: share(64, 2 * MIB, 256 * MIB),
+            journal: share(32, 2 * MIB, u64::MAX),
         }
     }
 }
@@ -99,6 +102,11 @@ mod tests {
                 + budgets.producers;
             assert!(sum * cores <= total / 2, "{total} {cores} {budgets:?}");
         }
+    }
+
+    #[test]
+    fn little_memory_has_small_journals() {
+        assert_eq!(Budgets::new(96 * MIB, 2, None).journal, 3 * MIB / 2);
     }
 
     #[test]

@@ -83,7 +83,7 @@ fn start_core(core: &Core, endpoint: Endpoint<Shard>, node: &Node) -> Rc<Shard> 
             cache_bytes: bytes(node.budgets.batch_cache),
             index_cache_bytes: bytes(node.budgets.index_cache),
             producer_check_interval: node.config.producer_ids.expiration_check_interval,
-            journal_bytes: node.config.runtime.journal_bytes,
+            journal_bytes: node.config.runtime.journal_bytes.min(node.budgets.journal),
             producers_max: bytes(node.budgets.producers) / PRODUCER_BYTES,
             ..StorageOptions::default()
         },
