@@ -27,9 +27,19 @@ const TARGETS: [(&str, Entry); 6] = [
 
 const ROUNDS: u64 = 20_000;
 
+/// `RINGMAIN_FUZZ_TARGET` plays that one alone, `RINGMAIN_FUZZ_INPUTS` as many mutations of it, `RINGMAIN_FUZZ_SEED` others.
+fn number(name: &str) -> Option<u64> {
+    let given = std::env::var(name).ok()?;
+    Some(given.parse().expect("a number"))
+}
+
 #[test]
 fn hostile_files_are_errors_and_cost_no_memory() {
+    let only = std::env::var("RINGMAIN_FUZZ_TARGET").ok();
     for (name, entry) in TARGETS {
+        if only.as_ref().is_some_and(|only| only != name) {
+            continue;
+        }
         let sound = seeds::of(name);
         for (index, seed) in sound.iter().enumerate() {
             assert!(
@@ -51,7 +61,8 @@ fn hostile_files_are_errors_and_cost_no_memory() {
             "config" | "dumped" => ROUNDS / 20,
             _ => ROUNDS,
         };
-        let mut random = Random(0x5eed);
+        let rounds = number("RINGMAIN_FUZZ_INPUTS").unwrap_or(rounds);
+        let mut random = Random(number("RINGMAIN_FUZZ_SEED").unwrap_or(0x5eed));
         let mut read = 0;
         for round in 0..rounds {
             // Sound ones are few among the saved.
