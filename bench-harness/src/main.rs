@@ -72,7 +72,11 @@ enum Command {
         folder: PathBuf,
     },
     /// What sockets can do on this machine: echo, send from memory, sendfile
-    Net,
+    Net {
+        /// Where the file for sendfile lies
+        #[arg(long, value_name = "FOLDER", default_value_os_t = std::env::temp_dir())]
+        folder: PathBuf,
+    },
     /// What cores can do: CRC, copying, a message between two cores
     Cores,
 }
@@ -112,7 +116,7 @@ fn main() -> ExitCode {
         }
         Command::Sink { listen } => sink::serve(&listen).map(|()| ExitCode::SUCCESS),
         Command::Disk { folder } => hardware::disk::print(&folder).map(|()| ExitCode::SUCCESS),
-        Command::Net => hardware::net::print().map(|()| ExitCode::SUCCESS),
+        Command::Net { folder } => hardware::net::print(&folder).map(|()| ExitCode::SUCCESS),
         Command::Cores => hardware::cores::print().map(|()| ExitCode::SUCCESS),
     };
     done.unwrap_or_else(|error| {

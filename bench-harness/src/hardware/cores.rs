@@ -34,27 +34,32 @@ pub fn print() -> Result<()> {
     channel_hop(first, second)
 }
 
+/// Apart from its neighbours in memory: processors fetch cache lines in pairs.
+#[derive(Default)]
+#[repr(align(128))]
+struct Alone(AtomicU64);
+
 /// Two threads that spin on one cache line each: the least that a hop can cost.
 fn spinning_hop(first: usize, second: usize) -> Result<()> {
     const ROUNDS: u64 = 1_000_000;
-    let (there, back) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let (there, back) = (Arc::new(Alone::default()), Arc::new(Alone::default()));
     let answering = std::thread::spawn({
         let (there, back) = (there.clone(), back.clone());
         move || {
             pin(second);
             (1..=ROUNDS).for_each(|round| {
-                while there.load(Ordering::Acquire) < round {
+                while there.0.load(Ordering::Acquire) < round {
                     std::hint::spin_loop();
                 }
-                back.store(round, Ordering::Release);
+                back.0.store(round, Ordering::Release);
             });
         }
     });
     pin(first);
     let begin = std::time::Instant::now();
     (1..=ROUNDS).for_each(|round| {
-        there.store(round, Ordering::Release);
-        while back.load(Ordering::Acquire) < round {
+        there.0.store(round, Ordering::Release);
+        while back.0.load(Ordering::Acquire) < round {
             std::hint::spin_loop();
         }
     });

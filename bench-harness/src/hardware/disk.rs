@@ -6,6 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
@@ -16,6 +17,8 @@ use super::{Aligned, Repeated, SECONDS, line, processor_seconds, repeat};
 
 /// The file that all writes go round in.
 const FILE_BYTES: u64 = 1 << 30;
+/// What the bare loops receive and write at a time.
+const CHUNK: usize = 1 << 20;
 
 /// Removes its file at the end.
 struct Scratch {
@@ -73,7 +76,7 @@ pub fn print(folder: &Path) -> Result<()> {
         }
     }
     for size in [4 << 10, 64 << 10] {
-        for depth in [1, 16] {
+        for depth in [1, 4, 16, 64] {
             writes(&file, size, depth, ReadWriteFlags::DSYNC)?.print(
                 &format!("write {:>4} KiB, RWF_DSYNC, depth {depth}", size >> 10),
                 size as u64,
@@ -96,7 +99,12 @@ pub fn print(folder: &Path) -> Result<()> {
             size as u64,
         );
     }
-    receive_check_write(&file)
+    receive_check_write("one write at a time", |buffer, at| {
+        pwrite(&*file, buffer.bytes(), at)?;
+        Ok(buffer)
+    })?;
+    let writers = Writers::start(&file);
+    receive_check_write("4 writes under way", |buffer, at| writers.write(buffer, at))
 }
 
 /// Blocks that were never written read faster and write slower than others.
@@ -145,10 +153,50 @@ fn writes(file: &Arc<File>, size: usize, depth: u64, flags: ReadWriteFlags) -> R
     Ok(all)
 }
 
+/// Threads that write what they are given, in turn.
+struct Writers {
+    jobs: Vec<SyncSender<(Aligned, u64)>>,
+    /// Buffers whose writes are done.
+    done: Receiver<Result<Aligned, rustix::io::Errno>>,
+}
+
+impl Writers {
+    const COUNT: u64 = 4;
+
+    fn start(file: &Arc<File>) -> Self {
+        let (sender, done) = mpsc::channel();
+        let jobs = (0..Self::COUNT).map(|seed| {
+            let (job, jobs) = mpsc::sync_channel::<(Aligned, u64)>(1);
+            let (file, done) = (file.clone(), sender.clone());
+            // Nobody is left to hear of the last ones.
+            let _ = done.send(Ok(Aligned::new(CHUNK, seed)));
+            std::thread::spawn(move || {
+                for (buffer, at) in jobs {
+                    let written = pwrite(&*file, buffer.bytes(), at);
+                    let _ = done.send(written.map(|_| buffer));
+                }
+            });
+            job
+        });
+        let jobs = jobs.collect();
+        Self { jobs, done }
+    }
+
+    /// Hands a buffer over and waits for another that is free.
+    fn write(&self, buffer: Aligned, at: u64) -> Result<Aligned> {
+        let turn = at / CHUNK as u64 % Self::COUNT;
+        let handed = self.jobs[turn as usize].send((buffer, at));
+        handed.map_err(|_| anyhow!("a writer ended"))?;
+        Ok(self.done.recv()??)
+    }
+}
+
 /// What a broker does to a batch at the very least: receive it, check it, write it. The sender is another thread; its
 /// processor time is taken off.
-fn receive_check_write(file: &File) -> Result<()> {
-    const CHUNK: usize = 1 << 20;
+fn receive_check_write(
+    name: &str,
+    mut write: impl FnMut(Aligned, u64) -> Result<Aligned>,
+) -> Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
     let stop = Arc::new(AtomicBool::new(false));
@@ -173,7 +221,7 @@ fn receive_check_write(file: &File) -> Result<()> {
     while begin.elapsed().as_secs_f64() < SECONDS {
         stream.read_exact(buffer.bytes_mut())?;
         checksum ^= crc32c::crc32c(buffer.bytes());
-        pwrite(file, buffer.bytes(), bytes % FILE_BYTES)?;
+        buffer = write(buffer, bytes % FILE_BYTES)?;
         bytes += CHUNK as u64;
     }
     std::hint::black_box(checksum);
@@ -188,7 +236,7 @@ fn receive_check_write(file: &File) -> Result<()> {
         .map_err(|_| anyhow!("the sender panicked"))??;
     let gigabytes = bytes as f64 / 1e9;
     line(
-        "bare loop: receive + CRC-32C + write, 1 MiB",
+        &format!("bare loop: receive + CRC-32C + write, {name}"),
         &format!(
             "{:>9.1} MB/s   CPU {:>6.3} s/GB without the sender",
             gigabytes * 1000.0 / seconds,

@@ -47,7 +47,7 @@ fn repeat(mut step: impl FnMut(u64) -> Result<()>) -> Result<Repeated> {
 }
 
 fn line(name: &str, text: &str) {
-    println!("{name:<52}{text}");
+    println!("{name:<60}{text}");
 }
 
 impl Repeated {

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Result, anyhow};
@@ -13,15 +14,16 @@ use super::{SECONDS, line, repeat};
 const CHUNK: usize = 1 << 20;
 /// The file that sendfile sends: small enough to stay in the page cache, large enough not to stay in the processor's.
 const FILE_BYTES: u64 = 256 << 20;
+/// statfs(2): the file system that is memory.
+const TMPFS_MAGIC: rustix::fs::FsWord = 0x0102_1994;
 
-pub fn print() -> Result<()> {
+pub fn print(folder: &Path) -> Result<()> {
     echo()?;
     let payload = vec![7_u8; CHUNK];
     stream("send from memory, 1 MiB", |socket, _| {
         Ok(socket.write(&payload)? as u64)
     })?;
-    let mut path = std::env::temp_dir();
-    path.push(format!("ringmain-bench-{}.tmp", std::process::id()));
+    let path = folder.join(format!("ringmain-bench-{}.tmp", std::process::id()));
     let written = File::create(&path).and_then(|mut file| {
         (0..FILE_BYTES / CHUNK as u64).try_for_each(|_| file.write_all(&payload))
     });
@@ -32,6 +34,13 @@ pub fn print() -> Result<()> {
         let mut at = sent % FILE_BYTES;
         Ok(rustix::fs::sendfile(&*socket, &file, Some(&mut at), CHUNK)? as u64)
     })?;
+    if rustix::fs::fstatfs(&file)?.f_type == TMPFS_MAGIC {
+        let folder = folder.display();
+        crate::say(&format!(
+            "{folder} lies in memory: no file there is ever cold; name another with --folder"
+        ));
+        return Ok(());
+    }
     rustix::fs::fdatasync(&file)?;
     stream("sendfile from a cold file, 1 MiB", |socket, sent| {
         let mut at = sent % FILE_BYTES;
