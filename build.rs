@@ -1,4 +1,5 @@
 //! Lists the modules that log, by the names that `tracing` gives them: the loggers that an administrator can set.
+//! And sets `cfg(frame_pointers)` where the build has them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,6 +7,10 @@ use std::path::Path;
 
 fn main() {
     println!("cargo:rerun-if-changed=src");
+    let flags = std::env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
+    if has_frame_pointers(&flags) {
+        println!("cargo:rustc-cfg=frame_pointers");
+    }
     let mut loggers = BTreeSet::new();
     visit(Path::new("src"), "broker", &mut loggers);
     let list: Vec<String> = loggers
@@ -15,6 +20,19 @@ fn main() {
     let out = std::env::var("OUT_DIR").expect("cargo names a folder");
     let file = Path::new(&out).join("loggers.rs");
     fs::write(file, format!("&[\n{}]\n", list.concat())).expect("the folder can be written");
+}
+
+/// What the last `-C force-frame-pointers` of the compiler's flags says, which may be one word or two.
+fn has_frame_pointers(encoded: &str) -> bool {
+    let said = encoded.rsplit('\x1f').find_map(|flag| {
+        let option = flag.strip_prefix("-C").unwrap_or(flag);
+        option.trim_start().strip_prefix("force-frame-pointers")
+    });
+    match said {
+        None => false,
+        Some("") => true,
+        Some(value) => ["=y", "=yes", "=on", "=true", "=always"].contains(&value),
+    }
 }
 
 /// Adds the modules of a folder that log, and the modules around them.

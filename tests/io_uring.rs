@@ -1,5 +1,6 @@
 //! Machines that keep io_uring from the broker: it says so in one line, with the remedy, and serves all the same; or, where
-//! the limit is one that the operator should raise, it says that and does not start.
+//! the limit is one that the operator should raise, it says that and does not start. And machines that keep other calls
+//! from it.
 //!
 //! What the kernel answers is made here by a seccomp filter, so that it is the same on every kernel.
 #![allow(
@@ -19,6 +20,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use support::broker::{binary, fresh_directory};
 use support::process::Process;
+use support::scrape::get;
 use support::{clock, port};
 
 /// Makes one system call fail for itself and what it becomes: NUMBER ERRNO PROGRAM ARGUMENTS...
@@ -42,6 +44,11 @@ os.execv(sys.argv[3], sys.argv[3:])
 const SETUP: u32 = 425;
 const ENTER: u32 = 426;
 const REGISTER: u32 = 427;
+const PERF_EVENT_OPEN: u32 = if cfg!(target_arch = "x86_64") {
+    298
+} else {
+    241
+};
 const EPERM: u32 = 1;
 const ENOMEM: u32 = 12;
 const ENOSYS: u32 = 38;
@@ -88,12 +95,16 @@ impl Node {
         std::fs::read_to_string(path.join("node.log")).unwrap_or_default()
     }
 
-    /// The log of a broker that has come up and gone down.
-    fn served(mut self) -> String {
+    fn until_ready(&mut self) {
         clock::wait_until("the node to be ready", || {
             assert!(self.process.ended().is_none(), "it ended\n{}", self.log());
             self.log().contains("ready") && TcpStream::connect(("127.0.0.1", self.port)).is_ok()
         });
+    }
+
+    /// The log of a broker that has come up and gone down.
+    fn served(mut self) -> String {
+        self.until_ready();
         self.process.signal(Signal::TERM);
         let limit = Duration::from_secs(30);
         let status = self.process.wait_within(limit, "the node");
@@ -179,4 +190,23 @@ fn a_small_limit_of_locked_memory_is_no_riddle() {
             assert!(line.contains("RLIMIT_MEMLOCK is 0 KiB"), "{line}");
         }
     }
+}
+
+/// As in a container with Docker's own profile.
+#[test]
+fn where_samples_are_forbidden_a_flame_graph_says_what_to_do() {
+    let http = port::free();
+    let listener = format!("ringmain.http.listener=127.0.0.1:{http}");
+    let mut node = Node::without("no-samples", PERF_EVENT_OPEN, EPERM, &[&listener]);
+    node.until_ready();
+    for _ in 0..2 {
+        let (status, text) = get(http, "/flamegraph?seconds=1");
+        assert_eq!(status, 503, "{text}");
+        assert!(
+            text.contains("CAP_PERFMON") && text.contains("seccomp"),
+            "{text}"
+        );
+        assert_eq!(text.lines().count(), 1, "{text}");
+    }
+    node.served();
 }

@@ -34,6 +34,8 @@ mod doctor;
 mod epochs;
 #[path = "wire/fetching.rs"]
 mod fetching;
+#[path = "wire/flame.rs"]
+mod flame;
 #[path = "wire/groups.rs"]
 mod groups;
 #[path = "wire/hostile.rs"]

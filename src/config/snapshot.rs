@@ -89,7 +89,7 @@ pub struct RuntimeConfig {
     pub backend: IoBackend,
     /// `ringmain.journal.bytes`: of each core, on each log directory.
     pub journal_bytes: u64,
-    /// `ringmain.http.listener`: where metrics and health are told.
+    /// `ringmain.http.listener`: where metrics, health and flame graphs are told.
     pub http: Option<Endpoint>,
     /// `ringmain.metrics.partitions`.
     pub partition_metrics: bool,

@@ -1,10 +1,11 @@
-//! The HTTP port: metrics and health, for machines that watch this one.
+//! The HTTP port: metrics, health and flame graphs, for machines and people that watch this one.
 //!
 //! One small request a connection, GET only. It opens before the partitions do, so that a start that
 //! takes long is seen to be alive.
 
 #[cfg(test)]
 mod docs;
+mod flame;
 mod health;
 mod look;
 pub mod metrics;
@@ -30,28 +31,35 @@ use crate::shard::Shard;
 /// Bytes that a request may have up to the end of its headers.
 const REQUEST_BYTES_MAX: usize = 8 * 1024;
 const HEADERS_MAX: usize = 64;
-/// A request that takes longer is given up.
+/// A request that takes longer is given up, and so is an answer; a flame graph takes its own time.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Connections at one time; more are closed at once.
 const CONNECTIONS_MAX: usize = 32;
 const REST_AFTER_FAILURE: Duration = Duration::from_millis(100);
+
+/// What all connections of the port know.
+#[derive(Clone, Default)]
+struct Port {
+    open: Rc<Cell<usize>>,
+    recording: flame::Busy,
+}
 
 /// Serves these sockets until the core may end.
 ///
 /// # Errors
 /// The core has no room for a socket.
 pub fn open(shard: &Rc<Shard>, sockets: Vec<BoundListener>) -> io::Result<()> {
-    let open = Rc::new(Cell::new(0));
+    let port = Port::default();
     for socket in sockets {
-        info!(address = %socket.local_addr(), "metrics and health over HTTP");
-        let accept = accept(shard.clone(), socket.attach(&shard.core)?, open.clone());
+        info!(address = %socket.local_addr(), "metrics, health and flame graphs over HTTP");
+        let accept = accept(shard.clone(), socket.attach(&shard.core)?, port.clone());
         drop(shard.core.spawn(TaskClass::Network, "http", accept));
     }
     Ok(())
 }
 
 /// Accepts until the core may end.
-async fn accept(shard: Rc<Shard>, listener: TcpListener, open: Rc<Cell<usize>>) {
+async fn accept(shard: Rc<Shard>, listener: TcpListener, port: Port) {
     loop {
         let next = pin!(listener.accept());
         let end = pin!(shard.released.wait());
@@ -59,8 +67,8 @@ async fn accept(shard: Rc<Shard>, listener: TcpListener, open: Rc<Cell<usize>>) 
             return;
         };
         match accepted {
-            Ok(socket) if open.get() < CONNECTIONS_MAX => match socket.attach(&shard.core) {
-                Ok(stream) => serve(&shard, stream, open.clone()),
+            Ok(socket) if port.open.get() < CONNECTIONS_MAX => match socket.attach(&shard.core) {
+                Ok(stream) => serve(&shard, stream, port.clone()),
                 Err(error) => debug!(%error, "an HTTP connection ended before it was served"),
             },
             Ok(_) => {}
@@ -72,27 +80,44 @@ async fn accept(shard: Rc<Shard>, listener: TcpListener, open: Rc<Cell<usize>>) 
     }
 }
 
-fn serve(shard: &Rc<Shard>, stream: TcpStream, open: Rc<Cell<usize>>) {
-    open.set(open.get() + 1);
+fn serve(shard: &Rc<Shard>, stream: TcpStream, port: Port) {
+    port.open.set(port.open.get() + 1);
     let core = shard.core.clone();
     let shard = shard.clone();
     let task = async move {
-        let answered = shard
-            .core
-            .timeout(PATIENCE, exchange(&shard, &stream))
-            .await;
-        if !matches!(answered, Ok(Ok(()))) {
+        if exchange(&shard, &stream, &port).await.is_err() {
             debug!(peer = %stream.peer_addr(), "an HTTP request came to nothing");
         }
         stream.shutdown();
-        open.set(open.get() - 1);
+        port.open.set(port.open.get() - 1);
     };
     drop(core.spawn(TaskClass::Network, "http-request", task));
 }
 
-async fn exchange(shard: &Rc<Shard>, stream: &TcpStream) -> io::Result<()> {
+async fn exchange(shard: &Rc<Shard>, stream: &TcpStream, port: &Port) -> io::Result<()> {
+    let patient = |_| io::Error::from(io::ErrorKind::TimedOut);
+    let core = &shard.core;
+    let asked = core.timeout(PATIENCE, request(stream));
+    let answer = match asked.await.map_err(patient)?? {
+        // It lasts as long as it was asked to.
+        Ok((path, query)) if path == "/flamegraph" => {
+            let page = flame::page(shard, stream, &port.recording, &query).await;
+            page.ok_or(io::ErrorKind::ConnectionAborted)?
+        }
+        Ok((path, _)) => {
+            let routed = core.timeout(PATIENCE, route(shard, &path));
+            routed.await.map_err(patient)?
+        }
+        Err(answer) => answer,
+    };
+    let sent = core.timeout(PATIENCE, stream.send(answer.into_parts()));
+    sent.await.map_err(patient)?
+}
+
+/// Path and query that are asked for, or the answer to what is no such request.
+async fn request(stream: &TcpStream) -> io::Result<Result<(String, String), Answer>> {
     let mut received = Vec::new();
-    let answer = loop {
+    let refused = loop {
         let chunk = stream.recv().await?;
         if chunk.is_empty() {
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -102,18 +127,19 @@ async fn exchange(shard: &Rc<Shard>, stream: &TcpStream) -> io::Result<()> {
             Parsed::More if received.len() <= REQUEST_BYTES_MAX => {}
             Parsed::More => break Answer::text(431, "the request is too long\n"),
             Parsed::Bad => break Answer::text(400, "this is no HTTP request\n"),
-            Parsed::Get(path) => break route(shard, &path).await,
+            Parsed::Get(path, query) => return Ok(Ok((path, query))),
             Parsed::OtherMethod => break Answer::text(405, "only GET is answered here\n"),
         }
     };
-    stream.send(answer.into_parts()).await
+    Ok(Err(refused))
 }
 
 enum Parsed {
     More,
     Bad,
     OtherMethod,
-    Get(String),
+    /// The path, and what stands behind its question mark.
+    Get(String, String),
 }
 
 fn parse(received: &[u8]) -> Parsed {
@@ -124,7 +150,8 @@ fn parse(received: &[u8]) -> Parsed {
         Ok(httparse::Status::Partial) => Parsed::More,
         Ok(httparse::Status::Complete(_)) => match (request.method, request.path) {
             (Some("GET"), Some(path)) => {
-                Parsed::Get(path.split('?').next().unwrap_or_default().to_owned())
+                let (path, query) = path.split_once('?').unwrap_or((path, ""));
+                Parsed::Get(path.to_owned(), query.to_owned())
             }
             _ => Parsed::OtherMethod,
         },
@@ -137,7 +164,10 @@ async fn route(shard: &Rc<Shard>, path: &str) -> Answer {
         "/healthz" => Answer::text(200, "alive\n"),
         "/readyz" => health::readiness(shard).await,
         "/state" => state::page(shard).await,
-        _ => Answer::text(404, "there is /metrics, /healthz, /readyz and /state\n"),
+        _ => Answer::text(
+            404,
+            "there is /metrics, /healthz, /readyz, /state and /flamegraph\n",
+        ),
     }
 }
 
@@ -163,7 +193,10 @@ impl Answer {
             400 => "Bad Request",
             404 => "Not Found",
             405 => "Method Not Allowed",
+            409 => "Conflict",
             431 => "Request Header Fields Too Large",
+            500 => "Internal Server Error",
+            501 => "Not Implemented",
             503 => "Service Unavailable",
             _ => "Error",
         };

@@ -10,7 +10,7 @@ broker_keys! {
     "ringmain.journal.bytes" int "33554432" (at_least 0) medium read_only done
         "Room for the journal of each core on each log directory, where small appends of all partitions are written together before they reach their segments. It takes at most a sixteenth of what is free there, and all of one directory at most a thirty-second of the memory; 0 writes everything to its segment at once.";
     "ringmain.http.listener" string "" any low read_only done
-        "Where metrics and health are told over HTTP, as host:port; no host means every interface. Empty: nowhere.";
+        "Where metrics, health and flame graphs are told over HTTP, as host:port; no host means every interface. Empty: nowhere.";
     "ringmain.metrics.partitions" boolean "false" any low read_only done
         "Tell size, offsets and traffic of every partition among the metrics. With many partitions a scrape becomes large.";
     "ringmain.slow.request.ms" int "1000" (at_least 0) low read_only done
