@@ -75,9 +75,9 @@ const EDGES: &[i64] = &[
 ];
 
 /// A topic gets no more partitions,
-const PARTITIONS_MAX: i64 = 16;
+pub const PARTITIONS_MAX: i64 = 16;
 /// or more than the broker adds with one request.
-const REFUSED_ABOVE: i64 = 20_000;
+pub const REFUSED_ABOVE: i64 = 20_000;
 
 /// The requests of all APIs, as the schema describes them.
 #[derive(Clone)]

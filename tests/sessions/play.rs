@@ -5,11 +5,12 @@ use std::time::Duration;
 use broker::handlers::{SUPPORTED, supported};
 use bytes::{BufMut, Bytes, BytesMut};
 use protocol::frame::RequestHeader;
-use protocol::wire::Writer;
-use protocol::{ApiKey, ListenerKind};
+use protocol::messages::{CreatePartitionsRequest, CreateTopicsRequest};
+use protocol::wire::{Reader, Writer};
+use protocol::{ApiKey, ListenerKind, Message};
 
 use crate::choices::Choices;
-use crate::generate::{Generator, Schema};
+use crate::generate::{Generator, PARTITIONS_MAX, REFUSED_ABOVE, Schema};
 use crate::interpreter::{self, Noise, Value};
 use crate::known::Known;
 use crate::link::{Came, Link, Owed};
@@ -164,6 +165,7 @@ fn request(
     let mut body = interpreter::write(message, &value, version, noise)
         .unwrap_or_else(|refusal| panic!("{} v{version}: {refusal:?}", message.name));
     let mut certain = true;
+    let sound = (body.clone(), version);
     if choices.one_in(10) {
         damage(&mut body, choices);
         certain = false;
@@ -175,6 +177,9 @@ fn request(
     if choices.one_in(40) {
         version = choices.byte().into();
         certain = false;
+    }
+    if makes_many_partitions(api, version, &body) {
+        (body, version) = sound;
     }
     // Produce without acknowledgement has no answer, and ends the connection where it failed.
     if api == ApiKey::Produce && acks(&value) == 0 {
@@ -189,6 +194,30 @@ fn request(
         certain,
     });
     framed(api, version, correlation, &body)
+}
+
+/// Whether damage has made a request for thousands of partitions. That may be asked for, and takes its memory.
+fn makes_many_partitions(api: ApiKey, version: i16, body: &[u8]) -> bool {
+    if supported(api, ListenerKind::Broker).is_none_or(|range| !range.contains(version)) {
+        return false;
+    }
+    let mut reader = Reader::new(Bytes::copy_from_slice(body));
+    let counts: Vec<i32> = match api {
+        ApiKey::CreateTopics => {
+            let request = CreateTopicsRequest::decode(&mut reader, version);
+            let topics = request.into_iter().flat_map(|request| request.topics);
+            topics.map(|topic| topic.num_partitions).collect()
+        }
+        ApiKey::CreatePartitions => {
+            let request = CreatePartitionsRequest::decode(&mut reader, version);
+            let topics = request.into_iter().flat_map(|request| request.topics);
+            topics.map(|topic| topic.count).collect()
+        }
+        _ => return false,
+    };
+    counts
+        .iter()
+        .any(|count| (PARTITIONS_MAX..=REFUSED_ABOVE).contains(&i64::from(*count)))
 }
 
 fn acks(request: &Value) -> i64 {
