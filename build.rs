@@ -1,4 +1,4 @@
-//! Lists the modules that log, by the names that `tracing` gives them: the loggers that an administrator can set.
+//! Lists the modules that log, with a point where Rust has `::`: the loggers that an administrator can set.
 //! And sets `cfg(frame_pointers)` where the build has them.
 
 use std::collections::BTreeSet;
@@ -42,13 +42,13 @@ fn visit(folder: &Path, module: &str, loggers: &mut BTreeSet<String>) {
         let path = entry.expect("an entry of the source").path();
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         if path.is_dir() {
-            visit(&path, &format!("{module}::{stem}"), loggers);
+            visit(&path, &format!("{module}.{stem}"), loggers);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             let text = fs::read_to_string(&path).expect("a file of the source");
             if logs(&text) {
                 let own = match &*stem {
                     "mod" | "lib" => module.to_owned(),
-                    _ => format!("{module}::{stem}"),
+                    _ => format!("{module}.{stem}"),
                 };
                 add(&own, loggers);
             }
@@ -69,7 +69,7 @@ fn add(module: &str, loggers: &mut BTreeSet<String>) {
     let mut name = module;
     loop {
         loggers.insert(name.to_owned());
-        match name.rsplit_once("::") {
+        match name.rsplit_once('.') {
             Some((around, _)) => name = around,
             None => return,
         }

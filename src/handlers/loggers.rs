@@ -5,7 +5,7 @@ use protocol::{ErrorCode, Str};
 
 use crate::config::describe::{ConfigSource, DescribedConfig};
 use crate::controller::{ConfigChange, ConfigEdit, ConfigOperation, check_edits};
-use crate::telemetry::levels::{LevelChange, LogLevel, LogLevels, ROOT};
+use crate::telemetry::levels::{LevelChange, LogLevel, LogLevels, ROOT, logger_of};
 
 /// Kafka's code and text.
 type Refusal = (ErrorCode, Str);
@@ -45,7 +45,7 @@ pub(super) fn alter(
 }
 
 fn one(edit: &ConfigEdit) -> Result<LevelChange, Refusal> {
-    let name = &*edit.key;
+    let name = &*logger_of(&edit.key);
     let invalid = |text: String| Err((ErrorCode::InvalidRequest, Str::from(text).shortened()));
     let config = |text: String| Err((ErrorCode::InvalidConfig, Str::from(text).shortened()));
     let operation = ConfigOperation::from_wire(edit.operation);
@@ -124,13 +124,13 @@ mod tests {
         let before = levels.all();
         let wrong = change(vec![
             edit("broker", 0, Some("TRACE")),
-            edit("broker::server", 0, Some("LOUD")),
+            edit("broker.server", 0, Some("LOUD")),
         ]);
         let (code, text) = alter(&levels, 1, &wrong, false).unwrap_err();
         assert_eq!(code, ErrorCode::InvalidConfig);
         assert_eq!(
             &*text,
-            "Cannot set the log level of broker::server to LOUD as it is not a supported log level. \
+            "Cannot set the log level of broker.server to LOUD as it is not a supported log level. \
              Valid log levels are DEBUG, ERROR, FATAL, INFO, TRACE, WARN"
         );
         let right = change(vec![edit("broker", 0, Some("TRACE"))]);

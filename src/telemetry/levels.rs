@@ -1,7 +1,7 @@
 //! How much each logger tells, and how that changes while the broker runs (BROKER_LOGGER, KIP-412).
 //!
-//! A logger is a module of the broker, by the name that `tracing` gives it, or `root`. One without a level of its own
-//! tells as much as the nearest around it that has one.
+//! A logger is a module of the broker, or `root`. One without a level of its own tells as much as the nearest around it
+//! that has one. Where Rust has `::` its name has a point, since Kafka's own tool takes no colon; both are understood.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -93,6 +93,12 @@ impl fmt::Display for LogLevel {
     }
 }
 
+/// The logger of a module that is named as Rust has it, or as the logger already.
+#[must_use]
+pub fn logger_of(module: &str) -> String {
+    module.replace("::", ".")
+}
+
 /// The levels that are set; as a layer it lets through what they allow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Levels {
@@ -111,14 +117,15 @@ impl Default for Levels {
 }
 
 impl Levels {
-    /// The level that holds for a module.
+    /// The level that holds for a module, by either name.
     pub fn effective(&self, module: &str) -> LogLevel {
-        let mut name = module;
+        let logger = logger_of(module);
+        let mut name = &*logger;
         loop {
             if let Some(level) = self.own.get(name) {
                 return *level;
             }
-            match name.rsplit_once("::") {
+            match name.rsplit_once('.') {
                 Some((around, _)) => name = around,
                 None => return self.root,
             }
@@ -220,10 +227,10 @@ mod tests {
     #[test]
     fn a_logger_has_the_level_of_the_nearest_around_it() {
         let mut levels = Levels::default();
-        levels.own.insert("broker::server".into(), LogLevel::Debug);
+        levels.own.insert("broker.server".into(), LogLevel::Debug);
         levels
             .own
-            .insert("broker::server::boot".into(), LogLevel::Error);
+            .insert("broker.server.boot".into(), LogLevel::Error);
         for (module, level) in [
             ("broker", LogLevel::Info),
             ("broker::server", LogLevel::Debug),
@@ -231,6 +238,7 @@ mod tests {
             ("broker::server::boot", LogLevel::Error),
             ("broker::server::boot::inner", LogLevel::Error),
             ("broker::servers", LogLevel::Info),
+            ("broker.server.disks", LogLevel::Debug),
         ] {
             assert_eq!(levels.effective(module), level, "{module}");
         }
@@ -238,15 +246,10 @@ mod tests {
 
     #[test]
     fn every_module_that_logs_is_a_logger() {
-        for name in [
-            ROOT,
-            "broker",
-            "broker::network::listener",
-            "broker::server",
-        ] {
+        for name in [ROOT, "broker", "broker.network.listener", "broker.server"] {
             assert!(LogLevels::exists(name), "{name}");
         }
-        for name in ["", "broker::nothing", "broker::config::check", "Root"] {
+        for name in ["", "broker.nothing", "broker.config.check", "Root"] {
             assert!(!LogLevels::exists(name), "{name}");
         }
     }
@@ -258,13 +261,13 @@ mod tests {
         let seen = || tracing::enabled!(target: "broker::server::boot", Level::DEBUG);
         tracing::subscriber::with_default(subscriber, || {
             assert!(!seen());
-            levels.change(vec![("broker::server".into(), Some(LogLevel::Trace))]);
+            levels.change(vec![("broker.server".into(), Some(LogLevel::Trace))]);
             assert!(seen());
             let all = levels.all();
-            assert!(all.contains(&("broker::server::boot", LogLevel::Trace)));
+            assert!(all.contains(&("broker.server.boot", LogLevel::Trace)));
             assert!(all.contains(&("root", LogLevel::Info)));
             levels.change(vec![
-                ("broker::server".into(), None),
+                ("broker.server".into(), None),
                 ("root".into(), Some(LogLevel::Fatal)),
             ]);
             assert!(!seen());

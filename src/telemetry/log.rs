@@ -1,13 +1,13 @@
 //! Log lines for people, on standard error.
 //!
 //! `RINGMAIN_LOG` says how much: a level (`error`, `warn`, `info`, `debug`, `trace`, `off`), or levels by module as in
-//! `info,broker::network=debug`. Without it, `info`. Administrators change it while the broker runs, see `levels.rs`.
+//! `info,broker.network=debug`. Without it, `info`. Administrators change it while the broker runs, see `levels.rs`.
 
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 
-use super::levels::{Levels, LogLevels};
+use super::levels::{Levels, LogLevels, logger_of};
 
 /// The environment variable that says how much is logged.
 pub const VARIABLE: &str = "RINGMAIN_LOG";
@@ -61,7 +61,7 @@ fn levels(text: &str) -> Result<Levels, LogError> {
         root: targets.default_level().unwrap_or(LevelFilter::OFF).into(),
         own: targets
             .iter()
-            .map(|(module, filter)| (module.to_owned(), filter.into()))
+            .map(|(module, filter)| (logger_of(module), filter.into()))
             .collect(),
     })
 }
@@ -75,11 +75,12 @@ mod tests {
     fn levels_are_read_by_module() {
         let level = |text: &str, module: &str| levels(text).unwrap().effective(module);
         assert_eq!(level("", "broker::cli"), LogLevel::Info);
-        let some = "warn,broker::network=debug";
-        assert_eq!(level(some, "broker::network::listener"), LogLevel::Debug);
-        assert_eq!(level(some, "broker::cli"), LogLevel::Warn);
+        for some in ["warn,broker.network=debug", "warn,broker::network=debug"] {
+            assert_eq!(level(some, "broker::network::listener"), LogLevel::Debug);
+            assert_eq!(level(some, "broker::cli"), LogLevel::Warn);
+        }
         assert_eq!(level("off", "broker"), LogLevel::Off);
-        assert_eq!(level("broker::network=debug", "broker::cli"), LogLevel::Off);
+        assert_eq!(level("broker.network=debug", "broker::cli"), LogLevel::Off);
     }
 
     #[test]

@@ -66,7 +66,7 @@ fn alter(
 #[test]
 fn levels_of_loggers_change_while_the_broker_runs() {
     /// Says a line about each bad request.
-    const LOGGER: &str = "broker::handlers::api";
+    const LOGGER: &str = "broker.handlers.api";
     const INVALID_CONFIG: i16 = 40;
     let broker = Broker::start("loggers", &[]);
     let mut connection = Connection::open(broker.port);
@@ -96,10 +96,10 @@ fn levels_of_loggers_change_while_the_broker_runs() {
         "neither changed any"
     );
 
-    let around = [("broker::handlers", Some("ERROR")), ("root", Some("WARN"))];
+    let around = [("broker.handlers", Some("ERROR")), ("root", Some("WARN"))];
     assert_eq!(alter(&mut connection, &around, false), 0);
     assert_eq!(level(&mut connection, LOGGER), "ERROR");
-    assert_eq!(level(&mut connection, "broker::server"), "WARN");
+    assert_eq!(level(&mut connection, "broker.server"), "WARN");
     bad_request();
     let back = [("broker::handlers", None), ("root", Some("INFO"))];
     assert_eq!(alter(&mut connection, &back, false), 0);
