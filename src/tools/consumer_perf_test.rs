@@ -12,6 +12,7 @@ use super::client::{Client, Settings, Target};
 use super::console_producer::now_ms;
 use super::consumer::{Consumer, ConsumerSettings, Polled, Topics};
 use super::pattern::Pattern;
+use super::progress::Progress;
 use super::properties::collect;
 
 /// Kafka's flags.
@@ -66,6 +67,14 @@ pub struct ConsumerPerfTestArgs {
 }
 
 impl ConsumerPerfTestArgs {
+    /// Without detailed lines there is but one, at the end.
+    fn progress(&self) -> Progress {
+        match self.show_detailed_stats {
+            true => Progress::beside_output("consumer-perf-test", self.num_records),
+            false => Progress::new("consumer-perf-test", self.num_records),
+        }
+    }
+
     fn consumer(&self) -> Result<Consumer, Failure> {
         let flag = "--command-property";
         let mut properties = collect(self.config.as_deref(), flag, &self.properties)?;
@@ -163,6 +172,7 @@ fn consume(
     let timeout = Duration::from_millis(arguments.timeout);
     let (mut now, mut reported) = (start, start);
     let mut last_record = start.at;
+    let mut progress = arguments.progress();
     while now.records < arguments.num_records && now.at - last_record <= timeout {
         let polled = consumer.poll(Duration::from_millis(100))?;
         now.at = Instant::now();
@@ -176,6 +186,7 @@ fn consume(
                 now.bytes += (size(&record.key) + size(&record.value)) as u64;
             }
             consumer.seen(&batch.partition, batch.next_offset, batch.leader_epoch);
+            progress.at(now.records);
         }
         if now.at - reported.at >= interval {
             now.at_ms = now_ms();

@@ -36,6 +36,7 @@ mod properties;
 mod signals;
 mod stored;
 mod topics;
+mod waiting;
 mod wake;
 
 use std::io::Write;

@@ -15,6 +15,7 @@ use protocol::{ApiKey, ErrorCode, Message, Request, Str, VersionRange};
 
 use super::ClientError;
 use super::settings::{Address, Settings};
+use crate::tools::waiting::waiting_for;
 
 /// The largest answer that is read; a fetch of many partitions may be large.
 const FRAME_MAX: usize = 1 << 30;
@@ -51,6 +52,7 @@ impl Connection {
     /// Nobody answers there, or not a Kafka broker.
     pub fn open(address: &Address, settings: &Settings) -> Result<Connection, ClientError> {
         let shown = address.to_string();
+        let _waiting = waiting_for(|| format!("connecting to {shown}"));
         let stream =
             connect(address, settings.request_timeout).map_err(|error| ClientError::Broken {
                 address: shown.clone(),
@@ -196,6 +198,14 @@ impl Connection {
 
     fn answer_to(&mut self, api: ApiKey, id: i32) -> Result<Bytes, ClientError> {
         let deadline = Instant::now() + self.timeout;
+        let name = || {
+            format!(
+                "waiting for the answer of {} to {}",
+                self.address,
+                api.name()
+            )
+        };
+        let _waiting = waiting_for(name);
         while !self.early.contains_key(&id) {
             let frame = self
                 .read_frame(deadline)

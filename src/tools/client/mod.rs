@@ -17,6 +17,8 @@ use std::time::Instant;
 use protocol::messages::{DescribeClusterRequest, MetadataRequest, MetadataResponse};
 use protocol::{Request, Str};
 
+use crate::tools::waiting::waiting_for;
+
 pub use connection::{Connection, Ticket};
 pub use error::ClientError;
 pub use lookup::Partition;
@@ -177,11 +179,16 @@ impl Client {
     ) -> Result<T, ClientError> {
         let deadline = Instant::now() + self.settings.api_timeout;
         let mut tries = 0;
+        let mut waiting = None;
         loop {
             let error = match call(self) {
                 Err(error) if error.is_passing() => error,
                 done => return done,
             };
+            let what = || format!("trying again: {error}");
+            waiting
+                .get_or_insert_with(|| waiting_for(what))
+                .now_for(what);
             let pause = self.settings.retry_backoff * (1 << tries).min(BACKOFF_GROWTH_MAX);
             tries = (tries + 1).min(8);
             if Instant::now() + pause >= deadline {

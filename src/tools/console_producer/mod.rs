@@ -15,6 +15,7 @@ use self::reader::LineReader;
 use super::Failure;
 use super::client::{Client, Settings, Target};
 use super::producer::{Delivery, Producer, ProducerRecord, ProducerSettings};
+use super::progress::{Progress, clear_line};
 use super::properties::collect;
 use super::signals::Signals;
 
@@ -202,7 +203,10 @@ fn produce(
 ) -> Result<(), Failure> {
     let prompt = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     let mut input = std::io::stdin().lock();
-    let mut line = Vec::new();
+    // Of a pipe nobody knows how much comes, and at a keyboard everybody does.
+    let size = rustix::fs::fstat(&input).map_or(0, |stat| stat.st_size);
+    let mut progress = Progress::new("console-producer", size.unsigned_abs());
+    let (mut line, mut taken) = (Vec::new(), 0);
     let mut number = 0;
     loop {
         if prompt {
@@ -216,6 +220,10 @@ fn produce(
             .map_err(|error| Failure::new(format!("standard input: {error}")))?;
         if read == 0 {
             return Ok(());
+        }
+        if size > 0 {
+            taken += read as u64;
+            progress.at(taken);
         }
         let text = reader::without_end(&line);
         let parsed = reader.read(&text, number)?;
@@ -270,6 +278,7 @@ fn log_losses(topic: String, lost: Arc<AtomicU64>) -> super::producer::OnDeliver
         let Some(error) = &delivery.failure else {
             return;
         };
+        clear_line();
         let mut errors = std::io::stderr().lock();
         for record in &delivery.records {
             lost.fetch_add(1, Ordering::Relaxed);

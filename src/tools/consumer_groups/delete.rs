@@ -8,11 +8,12 @@ use protocol::messages::{
 use protocol::{ErrorCode, Str};
 
 use super::reset::named_partitions;
-use super::{ConsumerGroupsArgs, Trouble, chosen, print_error};
+use super::{ConsumerGroupsArgs, TOOL, Trouble, chosen, print_error};
 use crate::tools::admin::{Each, describe_topics};
 use crate::tools::client::{Client, ClientError, Partition};
 use crate::tools::columns::{line, widest};
 use crate::tools::exception::named;
+use crate::tools::progress::Progress;
 
 pub(super) fn delete_groups(
     client: &mut Client,
@@ -20,7 +21,10 @@ pub(super) fn delete_groups(
     out: &mut dyn Write,
 ) -> Result<(), Trouble> {
     let (mut deleted, mut failed) = (Vec::new(), Vec::new());
-    for group in chosen(client, arguments)? {
+    let groups = chosen(client, arguments)?;
+    let mut progress = Progress::of(TOOL, &groups);
+    for group in groups {
+        progress.at((deleted.len() + failed.len()) as u64);
         let request = DeleteGroupsRequest {
             groups_names: vec![group.clone()],
         };
@@ -33,6 +37,7 @@ pub(super) fn delete_groups(
             Err(error) => failed.push((group, error)),
         }
     }
+    drop(progress);
     let deleted = deleted.join(", ");
     if failed.is_empty() {
         return Ok(writeln!(

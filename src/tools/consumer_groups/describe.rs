@@ -3,13 +3,14 @@ use std::io::Write;
 
 use protocol::Str;
 
-use super::{ConsumerGroupsArgs, Trouble, chosen, print_error};
+use super::{ConsumerGroupsArgs, TOOL, Trouble, chosen, print_error};
 use crate::tools::admin::{
     Committed, GroupInfo, LATEST, MemberInfo, committed_offsets, describe_consumer_group,
     list_offsets,
 };
 use crate::tools::client::{Client, Partition};
 use crate::tools::columns::{line, widest};
+use crate::tools::progress::Progress;
 
 /// Kafka's sign for a cell of which nothing is known.
 const MISSING: &str = "-";
@@ -19,11 +20,15 @@ pub(super) fn describe(
     arguments: &ConsumerGroupsArgs,
     out: &mut dyn Write,
 ) -> Result<(), Trouble> {
+    let names = chosen(client, arguments)?;
+    let mut progress = Progress::of(TOOL, &names);
     let mut groups = Vec::new();
-    for group in chosen(client, arguments)? {
+    for group in names {
+        progress.at(groups.len() as u64);
         let info = describe_consumer_group(client, &group)?;
         groups.push((group, info));
     }
+    drop(progress);
     if arguments.members {
         for (group, info) in &groups {
             print_members(group, info, arguments.verbose, out)?;
@@ -33,10 +38,13 @@ pub(super) fn describe(
             print_state(group, info, arguments.verbose, out)?;
         }
     } else {
+        let mut progress = Progress::of(TOOL, &groups);
         let mut rows = Vec::new();
         for (group, info) in &groups {
+            progress.at(rows.len() as u64);
             rows.push(offset_rows(client, group, info)?);
         }
+        drop(progress);
         for ((group, info), rows) in groups.iter().zip(&rows) {
             print_offsets(group, info, rows, arguments.verbose, out)?;
         }

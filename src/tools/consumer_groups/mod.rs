@@ -19,6 +19,9 @@ use super::client::{Client, ClientError, Settings, Target};
 use super::exception::named;
 use super::flags::CommandConfig;
 
+/// Before the progress of work on many groups.
+const TOOL: &str = "consumer-groups";
+
 #[derive(Args, Debug)]
 pub struct ConsumerGroupsArgs {
     /// The brokers to connect to at first

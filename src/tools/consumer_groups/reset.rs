@@ -8,7 +8,7 @@ use protocol::messages::{
 use protocol::{ErrorCode, Str};
 
 use super::plan::{self, Plan};
-use super::{ConsumerGroupsArgs, Trouble, chosen, print_error};
+use super::{ConsumerGroupsArgs, TOOL, Trouble, chosen, print_error};
 use crate::tools::admin::{
     Committed, EARLIEST, LATEST, committed_offsets, describe_consumer_group, describe_topics,
     list_offsets,
@@ -16,6 +16,7 @@ use crate::tools::admin::{
 use crate::tools::client::{Client, ClientError, Partition};
 use crate::tools::columns::{line, widest};
 use crate::tools::exception::named;
+use crate::tools::progress::{Progress, clear_line};
 
 /// The last version of OffsetCommit that names topics.
 const COMMIT_BY_NAME_MAX: i16 = 9;
@@ -33,7 +34,9 @@ pub(super) fn reset(
         None => None,
     };
     let mut all: BTreeMap<Str, Offsets> = BTreeMap::new();
+    let mut progress = Progress::of(TOOL, &groups);
     for group in groups {
+        progress.at(all.len() as u64);
         let state = match describe_consumer_group(client, &group) {
             Ok(info) => info.state,
             // It may begin with these offsets.
@@ -57,6 +60,7 @@ pub(super) fn reset(
         }
         all.insert(group, offsets);
     }
+    drop(progress);
     if arguments.reset.export {
         let single = arguments.groups.len() == 1;
         return Ok(writeln!(out, "{}", plan::export(&all, single))?);
@@ -301,6 +305,7 @@ fn within_range(client: &mut Client, wanted: Offsets) -> Result<Offsets, Trouble
             _ => return (partition, offset),
         };
         // The table shows it too.
+        clear_line();
         let _ = writeln!(
             std::io::stderr(),
             "New offset ({offset}) is {which} offset for topic partition {partition}. Value will be set to {bound}"

@@ -11,6 +11,7 @@ use protocol::messages::{
 
 use super::super::Failure;
 use super::super::client::{Client, ClientError, Node};
+use super::super::waiting::waiting_for;
 use super::Patient;
 use super::report::Report;
 
@@ -54,7 +55,9 @@ pub(super) fn examine(patient: &mut Patient, report: &mut Report<'_>) -> Result<
         }
     }
     // What moves is well: only who stands still is stuck.
+    let watching = waiting_for(|| "watching groups and limits".to_owned());
     sleep(patient.watch);
+    drop(watching);
     let waits = waits(patient);
     let mut stuck = 0;
     for before in unsettled.iter().take(NAMED_MAX) {

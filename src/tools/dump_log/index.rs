@@ -197,9 +197,9 @@ pub(super) fn dump_offsets(
         writeln!(out, "{} passed sanity check.", path.display())?;
         return Ok(());
     }
-    let mut progress = Progress::new(index.entries());
+    let mut progress = progress(arguments, index.entries());
     for at in 0..index.entries() {
-        progress.at(at, "dump-log");
+        progress.at(at);
         let (offset, position) = index.offset_entry(at)?;
         // Behind a crash the rest of the file may be zeros.
         if offset == base && at > 0 {
@@ -230,6 +230,14 @@ pub(super) fn dump_offsets(
     Ok(())
 }
 
+/// Only what does not fit is printed where the index is verified.
+fn progress(arguments: &DumpLogArgs, entries: u64) -> Progress {
+    match arguments.verify_index_only {
+        true => Progress::new("dump-log", entries),
+        false => Progress::beside_output("dump-log", entries),
+    }
+}
+
 /// Of a batch of format 2, from its header.
 fn last_offset(log: &LogFile, entry: &super::entries::Entry) -> Result<i64, Failure> {
     const HEAD: usize = 27;
@@ -257,10 +265,10 @@ pub(super) fn dump_times(
         writeln!(out, "{} passed sanity check.", path.display())?;
         return Ok(());
     }
-    let mut progress = Progress::new(times.entries());
+    let mut progress = progress(arguments, times.entries());
     let mut before = -1;
     for at in 0..times.entries() {
-        progress.at(at, "dump-log");
+        progress.at(at);
         let (timestamp, offset) = times.time_entry(at)?;
         if offset == base && at > 0 {
             return Ok(());

@@ -36,7 +36,7 @@ pub(super) fn dump(
         path,
         last_offset: -1,
     });
-    let mut progress = Progress::new(end);
+    let mut progress = Progress::beside_output("dump-log", end);
     let mut position = 0;
     while let Some(entry) = log.entry(position, end)? {
         let batch = Batch::read(&log, &entry)?;
@@ -50,7 +50,7 @@ pub(super) fn dump(
                 })?;
         }
         position += entry.size as u64;
-        progress.at(position, "dump-log");
+        progress.at(position);
     }
     drop(progress);
     if position < end && arguments.max_bytes == i32::MAX {
