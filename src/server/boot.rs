@@ -2,8 +2,10 @@
 //! listeners; then it waits for the signal to stop.
 
 use std::io;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::mpsc::Sender;
+use std::time::Duration;
 
 use futures_util::future::{Either, select};
 use protocol::Uuid;
@@ -20,9 +22,11 @@ use super::metadata_log::MetadataLogFile;
 use super::registration::registration;
 use super::{Node, ServeError, checkpoints, disks, doors, stop};
 use crate::controller::{Controller, ControllerOptions, ControllerSettings, SnapshotRules};
-use crate::shard::Shard;
+use crate::shard::{Shard, how_far_the_start_is};
 use crate::{http, network};
 
+/// A start that takes longer says how far it is, as often.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 /// What `storage format` leaves in the metadata directory.
 const BOOTSTRAP_FILE: &str = "bootstrap.checkpoint";
 /// Largest of these that is read.
@@ -36,7 +40,7 @@ pub async fn run(shard: Rc<Shard>, node: Node, listeners: Vec<Bound>, failure: S
     let signal = shard.core.spawn(TaskClass::Network, "signals", async move {
         signals::termination(&core).await
     });
-    match start(&shard, &node, listeners).await {
+    match start_aloud(&shard, &node, listeners).await {
         Ok(running) => {
             wait_for(&shard, signal).await;
             stop::run(&shard, running).await;
@@ -67,6 +71,22 @@ pub struct Running {
     pub controller: Rc<Controller>,
     /// The log it writes.
     pub metadata_log: Rc<MetadataLogFile>,
+}
+
+/// Starts, and says in the log how far it is where that takes long.
+async fn start_aloud(
+    shard: &Rc<Shard>,
+    node: &Node,
+    listeners: Vec<Bound>,
+) -> Result<Running, ServeError> {
+    let mut starting = pin!(start(shard, node, listeners));
+    loop {
+        let tick = pin!(shard.core.sleep(PROGRESS_INTERVAL));
+        match select(starting.as_mut(), tick).await {
+            Either::Left((started, _)) => return started,
+            Either::Right(_) => info!("starting: {}", how_far_the_start_is(shard).await),
+        }
+    }
 }
 
 async fn start(
@@ -246,7 +266,7 @@ fn announce(shard: &Rc<Shard>, node: &Node, partitions: usize) {
     if let Some(first) = config.advertised_listeners.first() {
         let host = first.host.as_deref().unwrap_or("localhost");
         info!(
-            "try it: echo hello | kcat -P -b {host}:{} -t first",
+            "try it: echo hello | ringmain console-producer --topic first --bootstrap-server {host}:{}",
             first.port
         );
     }

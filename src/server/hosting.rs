@@ -15,12 +15,12 @@ use futures_util::future::join_all;
 use protocol::{Str, Uuid};
 use shards::io::dir;
 use shards::{BackendKind, CoreId, TaskClass};
-use storage::{Shutdown, StorageError};
+use storage::{Shutdown, StorageError, TopicPartition};
 use tracing::{info, warn};
 
 use super::doors;
 use super::hosted::{self, OpenJob};
-use super::inventory::LogDirectory;
+use super::inventory::{self, LogDirectory};
 use crate::config::{BrokerConfig, DynamicSettings, TopicConfig};
 use crate::controller::{Command, Controller};
 use crate::metadata::partition::directory;
@@ -122,7 +122,7 @@ impl Hosting {
             self.placement_dirty.set(true);
         }
         let mut work: BTreeMap<CoreId, CoreWork> = BTreeMap::new();
-        let mut count = 0;
+        let (mut count, mut gone) = (0, Vec::new());
         for topic in image.topics() {
             let settings = Arc::new(self.settings_of(&image, &topic.name));
             for (index, partition) in topic.partitions.iter() {
@@ -138,6 +138,9 @@ impl Hosting {
                 let holder = held.get(&key).map(|index| &self.directories[*index]);
                 match holder.map_or_else(|| self.directory(partition), Ok) {
                     Ok(directory) => {
+                        if holder.is_none() && directory.clean {
+                            gone.push(TopicPartition::new(&*topic.name, index));
+                        }
                         let mut job =
                             open_job(key, &topic.name, partition, settings.clone(), directory);
                         directory.place(&mut job);
@@ -147,6 +150,7 @@ impl Hosting {
                 }
             }
         }
+        inventory::tell_gone(&gone);
         self.shard.start.expect(count, self.shard.core.now());
         let opened = work.into_iter().map(|(core, work)| {
             let open = move |shard: &Rc<Shard>| {

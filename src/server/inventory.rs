@@ -10,7 +10,7 @@ use shards::{Core, TaskClass};
 use storage::disk::{self, Checkpoint};
 use storage::journal::JournalReport;
 use storage::{DirectoryKind, Shutdown, StorageError, TopicPartition};
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use super::ServeError;
 use super::hosted::OpenJob;
@@ -49,7 +49,7 @@ impl LogDirectory {
         disk::remove_clean_marker(core, path).await?;
         let recovery_points = read(core, path, Checkpoint::RecoveryPoint).await;
         let log_starts = read(core, path, Checkpoint::LogStartOffset).await;
-        let mut partitions = BTreeMap::new();
+        let (mut partitions, mut strays) = (BTreeMap::new(), Vec::new());
         for found in disk::list(core, path).await? {
             match found.kind {
                 DirectoryKind::Partition(name) => {
@@ -65,9 +65,11 @@ impl LogDirectory {
                     }
                 }
                 DirectoryKind::Deleted => remove_later(core, found.path),
-                DirectoryKind::Stray | DirectoryKind::Future(_) | DirectoryKind::Other => {}
+                DirectoryKind::Stray => strays.push(found.path),
+                DirectoryKind::Future(_) | DirectoryKind::Other => {}
             }
         }
+        tell_strays(path, &strays);
         Ok(LogDirectory {
             path: path.to_path_buf(),
             id,
@@ -124,6 +126,17 @@ fn tell_journals(directory: &Path, report: &JournalReport) {
             journal = %journal.display(),
             "a journal is older than the last clean stop of its directory, by another broker: it was set aside unread; \
              remove it once nobody misses records"
+        );
+    }
+}
+
+/// What earlier starts set aside and nobody has looked at since.
+fn tell_strays(directory: &Path, strays: &[PathBuf]) {
+    if let Some(first) = strays.first() {
+        warn!(
+            directory = %directory.display(), count = strays.len(), first = %first.display(),
+            "partitions that the metadata did not know at an earlier start still lie here as -stray; they take space and \
+             are never read: move them out of the log directory once you know that nobody needs them"
         );
     }
 }
@@ -241,12 +254,24 @@ async fn set_aside(core: &Core, directory: &Path, name: &TopicPartition) {
     }
 }
 
+/// Tells of partitions that were there when the broker stopped cleanly, and lie nowhere now.
+pub fn tell_gone(partitions: &[TopicPartition]) {
+    if let Some(first) = partitions.first() {
+        error!(
+            count = partitions.len(), %first,
+            "partitions that were here when the broker stopped are gone from the log directories: somebody moved or removed \
+             them, and they begin empty now; to have their records back, stop the broker and put their directories in \
+             place of the new ones"
+        );
+    }
+}
+
 /// Tells what was found, in one line.
 pub fn tell(directories: &[LogDirectory]) {
     for directory in directories {
         info!(
             directory = %directory.path.display(), partitions = directory.partition_count(),
-            clean = directory.clean, "log directory"
+            clean = directory.clean || directory.partition_count() == 0, "log directory"
         );
     }
 }

@@ -34,7 +34,7 @@ pub use controlling::{ask_controller, auto_create, next_producer_id};
 pub use disk_failures::DiskFailures;
 pub use metrics::*;
 pub use open_listeners::{OpenListener, OpenListeners};
-pub use start::Start;
+pub use start::{Start, how_far_the_start_is};
 pub use stopping::Stopping;
 pub use view::ClusterView;
 

@@ -1,8 +1,14 @@
 //! How far the start of the broker has come, for those who ask before it serves.
 
 use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
 
+use futures_util::future::join_all;
+use shards::TaskClass;
 use shards::time::Instant;
+
+use super::Shard;
 
 /// Kept on the core that directs the start.
 #[derive(Default)]
@@ -37,5 +43,61 @@ impl Start {
     /// Whether clients are accepted.
     pub fn is_ready(&self) -> bool {
         self.ready.get()
+    }
+}
+
+/// In words, before it serves.
+pub async fn how_far_the_start_is(shard: &Rc<Shard>) -> String {
+    let Some(began) = shard.start.began() else {
+        return "the metadata is read".to_owned();
+    };
+    let asked = shard.cores().map(|core| {
+        let opened = |shard: &Rc<Shard>| {
+            let checked = shard.storage.counters().recovered_bytes;
+            std::future::ready((shard.replicas.len(), checked))
+        };
+        shard.mesh().call(core, TaskClass::Network, opened)
+    });
+    let cores = join_all(asked).await;
+    let opened = cores.iter().map(|(opened, _)| opened).sum();
+    let checked = cores.iter().map(|(_, checked)| checked).sum();
+    let so_far = shard.core.now() - began;
+    progress(opened, shard.start.partitions(), checked, so_far)
+}
+
+/// What a person who waits wants to know.
+fn progress(opened: usize, of: usize, checked: u64, so_far: Duration) -> String {
+    let mut text = format!("{opened} of {of} partitions are open");
+    if checked > 0 {
+        let mib = checked.div_ceil(1 << 20);
+        text += &format!(", {mib} MiB checked after an unclean stop");
+    }
+    let seconds = so_far.as_secs_f64();
+    text += &format!("; {seconds:.0} s so far");
+    if opened > 0 && opened < of {
+        // As if all were alike.
+        let left = seconds * (of - opened) as f64 / opened as f64;
+        text += &format!(", about {left:.0} s to go");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_is_told_in_words() {
+        let told = |opened, of, checked, seconds| {
+            progress(opened, of, checked, Duration::from_secs(seconds))
+        };
+        assert_eq!(
+            told(0, 100, 0, 1),
+            "0 of 100 partitions are open; 1 s so far"
+        );
+        assert_eq!(
+            told(25, 100, 5 << 20, 10),
+            "25 of 100 partitions are open, 5 MiB checked after an unclean stop; 10 s so far, about 30 s to go"
+        );
     }
 }

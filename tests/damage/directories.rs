@@ -102,6 +102,39 @@ fn a_partition_that_nobody_knows_is_set_aside_and_told() {
     broker.kill();
     broker.restart();
     assert!(aside.iter().all(|path| path.is_dir()));
+    let again = ["WARN", "still lie here as -stray", "count=2"];
+    assert!(tells(&broker.log(), &again), "until somebody looks");
+    assert!(broker.stop().success());
+}
+
+#[test]
+fn a_partition_that_somebody_took_away_is_told_and_comes_back() {
+    let mut broker = Broker::start("damage-gone", &SMALL);
+    let port = broker.port;
+    create(port, &["known", "other"]);
+    fill(port, "known");
+    assert!(broker.stop().success());
+    let (place, elsewhere) = (
+        partition(&broker.data(), "known"),
+        broker.data().join("../away"),
+    );
+    fs::rename(&place, &elsewhere).unwrap();
+    broker.restart();
+    let gone = [
+        "ERROR",
+        "are gone from the log directories",
+        "count=1",
+        "first=known-0",
+    ];
+    assert!(tells(&broker.log(), &gone), "{}", broker.log());
+    goes_on(port, "known", 0);
+    assert!(broker.stop().success());
+    fs::remove_dir_all(&place).unwrap();
+    fs::rename(&elsewhere, &place).unwrap();
+    broker.restart();
+    let told = broker.log().matches(gone[1]).count();
+    assert_eq!(told, 1, "nothing is missing by now");
+    goes_on(port, "known", BATCHES);
     assert!(broker.stop().success());
 }
 
