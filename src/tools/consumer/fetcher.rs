@@ -10,7 +10,7 @@ use protocol::messages::{
 };
 use protocol::{ErrorCode, Str};
 
-use super::records::{Fetched, RecordBatch};
+use super::records::{BadBatch, Fetched, RecordBatch};
 use super::settings::{ConsumerSettings, millis};
 use crate::tools::Failure;
 use crate::tools::client::{Client, ClientError, Node, Partition, Ticket};
@@ -79,12 +79,7 @@ impl Fetcher {
         while let Some(front) = self.fetched.front_mut() {
             match front.next() {
                 Some(Ok(batch)) => return Ok(Some(batch)),
-                Some(Err(error)) => {
-                    return Err(Failure::new(format!(
-                        "the records of {} cannot be read: {error}. To go on behind them, begin at a later --offset",
-                        front.partition
-                    )));
-                }
+                Some(Err(bad)) => return Err(unreadable(&front.partition, &bad)),
                 None => {
                     self.fetched.pop_front();
                 }
@@ -252,7 +247,7 @@ impl Fetcher {
         }
     }
 
-    fn take(
+    pub(super) fn take(
         &mut self,
         response: FetchResponse,
         asked: &BTreeMap<Partition, i64>,
@@ -275,6 +270,14 @@ impl Fetcher {
                     Some(ErrorCode::None) => self.keep(partition, data),
                     Some(ErrorCode::OffsetOutOfRange) => {
                         troubles.push(Trouble::OutOfRange(partition));
+                    }
+                    // It stays so, though others may be tried again.
+                    Some(ErrorCode::CorruptMessage) => {
+                        return Err(Failure::new(format!(
+                            "the broker cannot serve the records of {partition} from offset {} on: a batch is damaged there, \
+                             and its log names the file. To go on behind it, begin at a later offset",
+                            from.copied().unwrap_or_default()
+                        )));
                     }
                     Some(error) if error.is_retriable() => {
                         self.look_up = true;
@@ -306,4 +309,14 @@ impl Fetcher {
         self.positions.insert(partition, fetched.end());
         self.fetched.push_back(fetched);
     }
+}
+
+fn unreadable(partition: &Partition, bad: &BadBatch) -> Failure {
+    let behind = bad
+        .next_offset
+        .map_or_else(|| "a later one".to_owned(), |next| format!("{next}"));
+    Failure::new(format!(
+        "the records of {partition} from offset {} on cannot be read: {}. To go on behind them, begin at offset {behind}",
+        bad.offset, bad.error
+    ))
 }

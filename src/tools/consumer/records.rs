@@ -27,6 +27,16 @@ pub(in crate::tools) struct RecordBatch {
     pub(in crate::tools) next_offset: i64,
 }
 
+/// A batch that cannot be read.
+#[derive(Debug)]
+pub(super) struct BadBatch {
+    /// Its first offset.
+    pub(super) offset: i64,
+    /// Where to go on behind it, as far as its header can be trusted.
+    pub(super) next_offset: Option<i64>,
+    pub(super) error: BatchError,
+}
+
 /// The bytes of a partition out of one answer.
 #[derive(Debug)]
 pub(super) struct Fetched {
@@ -82,13 +92,17 @@ impl Fetched {
     }
 
     /// The next batch, which may have no records; none at the end. What is cut off at the end is fetched again.
-    pub(super) fn next(&mut self) -> Option<Result<RecordBatch, BatchError>> {
+    pub(super) fn next(&mut self) -> Option<Result<RecordBatch, BadBatch>> {
         let peek = match Peek::parse(&self.bytes) {
             Ok(peek) if peek.size <= self.bytes.len() => peek,
             Ok(_) | Err(BatchError::Truncated { .. }) => return None,
             Err(error) => {
                 self.bytes = Bytes::new();
-                return Some(Err(error));
+                return Some(Err(BadBatch {
+                    offset: self.from,
+                    next_offset: None,
+                    error,
+                }));
             }
         };
         let entry = self.bytes.split_to(peek.size);
@@ -97,10 +111,15 @@ impl Fetched {
         } else {
             self.new_format(&entry)
         };
-        if batch.is_err() {
+        Some(batch.map_err(|error| {
             self.bytes = Bytes::new();
-        }
-        Some(batch)
+            let end = BatchView::parse(&entry).map(|view| view.last_offset().saturating_add(1));
+            BadBatch {
+                offset: peek.offset,
+                next_offset: end.ok().filter(|end| *end > peek.offset),
+                error,
+            }
+        }))
     }
 
     fn old(&self, entry: &Bytes) -> Result<RecordBatch, BatchError> {

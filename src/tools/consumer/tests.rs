@@ -3,12 +3,17 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use protocol::Str;
-use protocol::messages::FetchResponseAbortedTransaction;
+use protocol::messages::{
+    FetchResponse, FetchResponseAbortedTransaction, FetchResponseFetchableTopicResponse,
+    FetchResponsePartitionData,
+};
 use protocol::records::BatchBuilder;
+use protocol::{ErrorCode, Str};
 
 use super::assignor::{self, Member};
+use super::fetcher::Fetcher;
 use super::records::Fetched;
+use super::settings::ConsumerSettings;
 use crate::tools::client::Partition;
 
 fn partition(number: i32) -> Partition {
@@ -141,10 +146,36 @@ fn a_batch_begun_earlier_gives_only_what_was_asked_for_and_a_torn_one_nothing() 
 
 #[test]
 fn damage_is_an_error_once() {
-    let mut bytes = batch(0, 1, -1, false).to_vec();
+    let mut bytes = batch(7, 3, -1, false).to_vec();
     let last = bytes.len() - 1;
     bytes[last] ^= 1;
-    let mut fetched = Fetched::new(partition(0), bytes.into(), 0, Vec::new(), false, true);
-    assert!(fetched.next().unwrap().is_err());
+    let mut fetched = Fetched::new(partition(0), bytes.into(), 7, Vec::new(), false, true);
+    let bad = fetched.next().unwrap().unwrap_err();
+    assert_eq!((bad.offset, bad.next_offset), (7, Some(10)));
     assert!(fetched.next().is_none());
+}
+
+#[test]
+fn a_batch_that_the_broker_finds_damaged_ends_the_reading_and_is_named() {
+    let settings = ConsumerSettings::new(&BTreeMap::new()).unwrap();
+    let mut fetcher = Fetcher::new(settings);
+    let asked = BTreeMap::from([(partition(2), 5)]);
+    fetcher.assign(asked.clone());
+    let data = FetchResponsePartitionData {
+        partition_index: 2,
+        error_code: ErrorCode::CorruptMessage.code(),
+        ..FetchResponsePartitionData::default()
+    };
+    let topic = FetchResponseFetchableTopicResponse {
+        topic: Str::from("t"),
+        partitions: vec![data],
+        ..FetchResponseFetchableTopicResponse::default()
+    };
+    let response = FetchResponse {
+        responses: vec![topic],
+        ..FetchResponse::default()
+    };
+    let why = fetcher.take(response, &asked).unwrap_err().to_string();
+    let beginning = "the broker cannot serve the records of t-2 from offset 5 on";
+    assert!(why.starts_with(beginning), "{why}");
 }

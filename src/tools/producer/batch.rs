@@ -33,6 +33,8 @@ pub(super) struct Batch {
     pub(super) attempts: u32,
     /// Not sent again before.
     pub(super) not_before: Option<Instant>,
+    /// Why it was not written when it was sent last.
+    pub(super) trouble: Option<String>,
     /// Bytes that it takes of the buffer.
     pub(super) size: usize,
 }
@@ -62,6 +64,7 @@ impl Batch {
             sequence: None,
             attempts: 0,
             not_before: None,
+            trouble: None,
             size: 0,
         }
     }

@@ -188,16 +188,20 @@ impl Sender {
                     break;
                 }
                 let sent = first.sequence.is_some();
-                expired.extend(waiting.batches.pop_front().map(|batch| (partition, batch)));
+                let led = waiting.leader.is_some();
+                let batch = waiting.batches.pop_front();
+                expired.extend(batch.map(|batch| (partition, batch, led)));
                 self.id.stale |= sent && self.settings.idempotent;
             }
         }
         drop(state);
-        for (partition, batch) in expired {
-            let why = match &self.trouble {
-                Some(error) => format!(" ({error})"),
-                None => String::new(),
-            };
+        for (partition, batch, led) in expired {
+            let trouble = self.trouble.as_ref().map(ToString::to_string);
+            let leaderless = || (!led).then(|| "the partition has no leader".to_owned());
+            let why = trouble
+                .or_else(|| batch.trouble.clone())
+                .or_else(leaderless);
+            let why = why.map_or_else(String::new, |why| format!(": {why}"));
             let text = format!(
                 "Expiring {} record(s) for {}-{partition}:{} ms has passed since batch creation{why}",
                 batch.records.len(),
@@ -502,6 +506,7 @@ impl Sender {
             return;
         }
         batch.attempts += 1;
+        batch.trouble = Some(error.to_string());
         batch.not_before = Some(now + self.settings.retry_backoff);
         shared.lock().put_back(partition, batch);
     }
