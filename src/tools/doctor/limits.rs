@@ -133,7 +133,7 @@ fn budgets(before: &Metrics, now: &Metrics, report: &mut Report<'_>) -> Result<b
                     mib(used),
                     mib(limit)
                 ),
-                "clients that do not read their answers or send slowly hold it; give the process more memory if there is none (queued.max.request.bytes)",
+                "clients that send slowly or do not read their answers hold it: the log has their addresses, in lines with `closing a connection` and `the client was slow`; where it is honest load, give the process more memory, or raise queued.max.request.bytes",
             )?;
         } else if now.sum(waits) > 0.0 {
             report.note(&format!(

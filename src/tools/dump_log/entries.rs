@@ -71,6 +71,13 @@ impl LogFile {
         let least = legacy::OVERHEAD_V0;
         let size = match usize::try_from(length) {
             Ok(length) if length >= least => length + LOG_OVERHEAD,
+            _ if self.is_zeros_from(position)? => {
+                return Err(self.at(
+                    position,
+                    "zeros up to the end of the file. A broker of ours that runs keeps them as room for what comes, and small \
+                     appends in its journal: stop it to see all of them; after a crash, `ringmain recover` puts them here",
+                ));
+            }
             _ => {
                 return Err(Failure::new(format!(
                     "Found record size {length} smaller than minimum record overhead ({least}) in file {}.",
@@ -110,8 +117,43 @@ impl LogFile {
             .map_err(|error| self.at(position, error))
     }
 
+    /// Whether nothing was written from here on.
+    fn is_zeros_from(&self, mut position: u64) -> Result<bool, Failure> {
+        let mut piece = [0; 1 << 16];
+        while position < self.size {
+            let left = usize::try_from(self.size - position).unwrap_or(usize::MAX);
+            let piece = &mut piece[..left.min(1 << 16)];
+            self.read(piece, position)?;
+            if piece.iter().any(|byte| *byte != 0) {
+                return Ok(false);
+            }
+            position += piece.len() as u64;
+        }
+        Ok(true)
+    }
+
     /// A failure that says where.
     pub(super) fn at(&self, position: u64, why: impl std::fmt::Display) -> Failure {
         failed(&self.path, format!("at position {position}: {why}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zeros_are_told_apart_from_damage() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("00000000000000000000.log");
+        let why = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            let log = LogFile::open(&path).unwrap();
+            log.entry(0, log.size()).unwrap_err().to_string()
+        };
+        let mut bytes = vec![0; 200_000];
+        assert!(why(&bytes).contains("at position 0: zeros up to the end of the file"));
+        *bytes.last_mut().unwrap() = 1;
+        assert!(why(&bytes).starts_with("Found record size 0 smaller"));
     }
 }
