@@ -49,7 +49,7 @@ impl Start {
 /// In words, before it serves.
 pub async fn how_far_the_start_is(shard: &Rc<Shard>) -> String {
     let Some(began) = shard.start.began() else {
-        return "the metadata is read".to_owned();
+        return "the log directories and the metadata are read".to_owned();
     };
     let asked = shard.cores().map(|core| {
         let opened = |shard: &Rc<Shard>| {
