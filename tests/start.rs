@@ -116,7 +116,7 @@ fn a_port_of_the_systems_choice_is_told_to_people_and_clients() {
     let digits = rest.split(|c: char| !c.is_ascii_digit()).next();
     let told: u16 = digits.and_then(|d| d.parse().ok()).expect("a port");
     assert!(
-        log.contains(&format!("kcat -P -b localhost:{told}")),
+        log.contains(&format!("--bootstrap-server localhost:{told}")),
         "{log}"
     );
     assert!(TcpStream::connect(("::1", told)).is_ok(), "both addresses");
@@ -142,7 +142,7 @@ fn one_command_and_no_file_is_a_broker() {
         "ringmain-data",
         "shards",
         "backend",
-        "kcat",
+        "ringmain console-producer",
     ] {
         assert!(log.contains(word), "{word} in\n{log}");
     }
