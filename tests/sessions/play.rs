@@ -7,7 +7,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use protocol::frame::RequestHeader;
 use protocol::messages::{CreatePartitionsRequest, CreateTopicsRequest};
 use protocol::wire::{Reader, Writer};
-use protocol::{ApiKey, ListenerKind, Message};
+use protocol::{ApiKey, ListenerKind};
 
 use crate::choices::Choices;
 use crate::generate::{Generator, PARTITIONS_MAX, REFUSED_ABOVE, Schema};
