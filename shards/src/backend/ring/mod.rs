@@ -64,12 +64,12 @@ fn build_ring() -> io::Result<IoUring> {
         .build(SUBMISSION_ENTRIES)
 }
 
-/// Has the kernel's workers for this ring run on one CPU. The thread sleeps or goes on when they have something to do, so that
+/// Has the kernel's workers for this ring run on one CPU; where it refuses, they run anywhere, which is slower and no more. The thread sleeps or goes on when they have something to do, so that
 /// a switch on the same CPU is enough; waking another one out of its sleep costs several times the work of a small
 /// buffered write.
-fn keep_workers_on(ring: &IoUring, cpu: usize) -> io::Result<()> {
+fn keep_workers_on(ring: &IoUring, cpu: usize) {
     if cpu >= libc::CPU_SETSIZE as usize {
-        return Ok(());
+        return;
     }
     // SAFETY: a mask of zeros is one without CPUs, and the index lies in the mask.
     let mask = unsafe {
@@ -77,7 +77,7 @@ fn keep_workers_on(ring: &IoUring, cpu: usize) -> io::Result<()> {
         libc::CPU_SET(cpu, &mut mask);
         mask
     };
-    ring.submitter().register_iowq_aff(&mask)
+    let _ = ring.submitter().register_iowq_aff(&mask);
 }
 
 impl RingDriver {
@@ -89,7 +89,7 @@ impl RingDriver {
     ) -> io::Result<Rc<Self>> {
         let ring = build_ring()?;
         if let Some(cpu) = cpu {
-            keep_workers_on(&ring, cpu)?;
+            keep_workers_on(&ring, cpu);
         }
         let recv_pool =
             RecvPool::provided(recv_pool_bytes, Rc::clone(&counters), |base, entries| {
