@@ -19,8 +19,8 @@ use broker::metadata::{Placement, QuorumState, Replay, read_entries};
 use broker::tools::Tool;
 use bytes::Bytes;
 use clap::{ArgMatches, FromArgMatches, Subcommand};
-use protocol::Uuid;
 use protocol::records::BatchBuilder;
+use protocol::{Pieces, Uuid};
 use storage::checkpoint;
 use storage::index::{OffsetEntries, TimeEntries};
 use storage::producer::{AppendOrigin, ProducerState, snapshot};
@@ -147,21 +147,26 @@ fn meet(state: &mut ProducerState, header: &BatchHeader) {
 }
 
 fn offset_checkpoint(text: &str) -> bool {
-    let Ok(offsets) = checkpoint::decode_offsets(text) else {
+    let Ok(offsets) = checkpoint::decode_offsets(&mut text.as_bytes()) else {
         return false;
     };
     let again = checkpoint::encode_offsets(offsets.iter().map(|(at, offset)| (at, *offset)));
-    assert_eq!(checkpoint::decode_offsets(&again).ok(), Some(offsets));
+    assert_eq!(
+        checkpoint::decode_offsets(&mut Pieces::from(again)).ok(),
+        Some(offsets)
+    );
     true
 }
 
 fn epoch_checkpoint(text: &str) -> bool {
-    let Ok(entries) = checkpoint::decode_epochs(text) else {
+    let Ok(entries) = checkpoint::decode_epochs(&mut text.as_bytes()) else {
         return false;
     };
     let again = checkpoint::encode_epochs(&entries);
     assert_eq!(
-        checkpoint::decode_epochs(&again).ok().as_ref(),
+        checkpoint::decode_epochs(&mut Pieces::from(again))
+            .ok()
+            .as_ref(),
         Some(&entries)
     );
     let mut epochs = LeaderEpochs::from_entries(entries);
@@ -225,18 +230,19 @@ pub fn broker_files(data: &[u8]) -> bool {
     }
 }
 
-/// The placement table with magic and checksum made right.
+/// The placement table with magic, lengths and checksums made right.
 fn placement(data: &[u8]) -> bool {
-    let mut file = b"RMPLACE1".to_vec();
-    file.extend(crc32c::crc32c(data).to_be_bytes());
-    file.extend(data);
-    let Ok(table) = Placement::decode(&file) else {
+    let mut file = b"RMPLACE2".to_vec();
+    for piece in pieces(data) {
+        file.extend((piece.len() as u32).to_be_bytes());
+        file.extend(crc32c::crc32c(&piece).to_be_bytes());
+        file.extend(piece);
+    }
+    let Ok(table) = Placement::read(&mut &file[..]) else {
         return false;
     };
-    assert_eq!(
-        Placement::decode(&table.encode().expect("it was read")).as_ref(),
-        Ok(&table)
-    );
+    let again = table.encode().expect("it was read").concat();
+    assert_eq!(Placement::read(&mut &again[..]).as_ref(), Ok(&table));
     let mut table = table.for_cores(2);
     table.assign(Uuid::ONE, 0);
     table.move_to(Uuid::ONE, 0, 1);
@@ -285,8 +291,8 @@ pub fn metadata_log(data: &[u8]) -> bool {
         end_offset: 10,
         epoch: 1,
     };
-    let whole = read_checkpoint(bytes.clone()).is_ok();
-    if let Ok(replay) = replay_snapshot(bytes, id) {
+    let whole = read_checkpoint(bytes.clone().into()).is_ok();
+    if let Ok(replay) = replay_snapshot(bytes.into(), id) {
         assert!(whole);
         comes_back(&replay);
     }
@@ -299,7 +305,8 @@ fn comes_back(replay: &Replay) {
     let Ok(bytes) = write_snapshot(image, replay.quorum(), 0) else {
         return;
     };
-    let again = replay_snapshot(bytes, SnapshotId::of(image)).expect("a snapshot that we wrote");
+    let again =
+        replay_snapshot(bytes.into(), SnapshotId::of(image)).expect("a snapshot that we wrote");
     assert_eq!(again.image().topics().count(), image.topics().count());
 }
 

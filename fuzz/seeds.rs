@@ -51,8 +51,8 @@ fn storage_files() -> Vec<Vec<u8>> {
         chosen(0, offsets),
         chosen(1, times),
         chosen(2, producers()),
-        chosen(3, checkpoint),
-        chosen(4, checkpoint::encode_epochs(&epochs)),
+        chosen(3, checkpoint.concat()),
+        chosen(4, checkpoint::encode_epochs(&epochs).concat()),
         chosen(5, checkpoint::encode_partition_metadata(Uuid([9; 16]))),
         chosen(6, checkpoint::encode_clean_shutdown(77)),
     ]
@@ -83,8 +83,10 @@ fn broker_files() -> Vec<Vec<u8>> {
     for index in 0..5 {
         placement.assign(Uuid([7; 16]), index);
     }
-    // Without magic and checksum, which the entry puts there.
-    let placement = placement.encode().expect("a table").split_off(12);
+    // Without magic and checksum, which the entry puts there, behind the length that it looks for.
+    let placement = placement.encode().expect("a table")[1].slice(8..);
+    let length = u16::try_from(placement.len()).expect("a few entries");
+    let placement = [&length.to_be_bytes(), &placement[..]].concat();
     let quorum = |static_voters| QuorumState {
         leader_id: Some(1),
         leader_epoch: 3,
@@ -119,15 +121,15 @@ fn metadata_log() -> Vec<Vec<u8>> {
     });
     let partition = MetadataRecord::from(PartitionRecord {
         topic_id: id,
-        replicas: vec![1],
-        isr: vec![1],
+        replicas: [1].into(),
+        isr: [1].into(),
         leader: 1,
         ..PartitionRecord::default()
     });
     let far = MetadataRecord::from(PartitionRecord {
         topic_id: id,
         partition_id: i32::MAX,
-        replicas: vec![1],
+        replicas: [1].into(),
         ..PartitionRecord::default()
     });
     let records = [topic, partition, far].map(|record| record.encode(0).expect("a record"));
@@ -169,7 +171,7 @@ fn group_log() -> Vec<Vec<u8>> {
         protocol: Some("range".into()),
         leader: Some("m".into()),
         current_state_timestamp: 5,
-        members: vec![member],
+        members: [member].into(),
     });
     let offset = GroupKey::from(OffsetCommitKey {
         group: "g".into(),

@@ -449,7 +449,9 @@ impl Emitter<'_> {
         } else {
             String::new()
         };
-        let borrowed = if option {
+        let borrowed = if option && matches!(field.kind, Type::Array(_)) {
+            format!("self.{name}.as_ref()")
+        } else if option {
             format!("self.{name}.as_deref()")
         } else {
             format!("&self.{name}")
@@ -541,7 +543,7 @@ impl Emitter<'_> {
                 None => "Str::default()".to_owned(),
             },
             Type::Bytes | Type::Records => "Bytes::new()".to_owned(),
-            Type::Array(_) => "Vec::new()".to_owned(),
+            Type::Array(_) => "Array::new()".to_owned(),
             Type::Struct(kind) => format!("{}::default()", self.rust_name(kind)),
             _ => given.unwrap_or("0").to_owned(),
         }
@@ -570,7 +572,7 @@ impl Emitter<'_> {
             Type::String => "Str".to_owned(),
             Type::Bytes | Type::Records => "Bytes".to_owned(),
             Type::Struct(name) => self.rust_name(name),
-            Type::Array(element) => format!("Vec<{}>", self.rust_plain(element)),
+            Type::Array(element) => format!("Array<{}>", self.rust_plain(element)),
         }
     }
 

@@ -10,7 +10,7 @@ use protocol::messages::{self, FetchRequest, ProduceRequest};
 use protocol::records::{legacy, split_batches};
 use protocol::stored::{self, GroupKey, GroupValue, MetadataRecord};
 use protocol::wire::{DecodeError, EncodeErrorKind, Reader, Writer};
-use protocol::{MessageInfo, RecodeError, Str, Uuid};
+use protocol::{Array, MessageInfo, RecodeError, Str, Uuid};
 
 /// Records may unpack to this many bytes.
 const UNPACKED_MAX: usize = 64 << 10;
@@ -53,7 +53,7 @@ pub fn message(info: &MessageInfo, version: i16, bytes: &Bytes) -> bool {
     let result = (info.recode)(&mut reader, version, &mut second, version);
     assert_eq!(result, Ok(()), "{} v{version}", info.name);
     assert_eq!(reader.remaining(), 0, "{} v{version}", info.name);
-    assert_eq!(second.as_slice(), first, "{} v{version}", info.name);
+    assert_eq!(second.freeze(), first, "{} v{version}", info.name);
     true
 }
 
@@ -152,8 +152,8 @@ fn same_verdict<A, B>(
 /// The entries of all topics as the generated parser has them, in the form of the other.
 fn flat<T, P, E>(
     by_id: bool,
-    topics: &[T],
-    split: impl Fn(&T) -> (&Str, Uuid, &[P]),
+    topics: &Array<T>,
+    split: impl Fn(&T) -> (&Str, Uuid, &Array<P>),
     entry: impl Fn(&P) -> E,
 ) -> Vec<TopicEntry<E>> {
     let mut all = Vec::new();
@@ -196,7 +196,7 @@ pub fn produce_request(bytes: &Bytes, version: i16, budget: usize) -> bool {
     let partitions = flat(
         version >= 13,
         &expected.topic_data,
-        |topic| (&topic.name, topic.topic_id, &topic.partition_data[..]),
+        |topic| (&topic.name, topic.topic_id, &topic.partition_data),
         |one| produce::ProducePartition {
             partition: one.index,
             records: one.records.clone(),
@@ -243,7 +243,7 @@ pub fn fetch_request(bytes: &Bytes, version: i16) -> bool {
     let partitions = flat(
         version >= 13,
         &expected.topics,
-        |topic| (&topic.topic, topic.topic_id, &topic.partitions[..]),
+        |topic| (&topic.topic, topic.topic_id, &topic.partitions),
         |one| fetch::FetchPartition {
             partition: one.partition,
             current_leader_epoch: one.current_leader_epoch,
@@ -260,7 +260,7 @@ pub fn fetch_request(bytes: &Bytes, version: i16) -> bool {
     let forgotten = flat(
         version >= 13,
         &expected.forgotten_topics_data,
-        |topic| (&topic.topic, topic.topic_id, &topic.partitions[..]),
+        |topic| (&topic.topic, topic.topic_id, &topic.partitions),
         |partition| fetch::ForgottenPartition(*partition),
     );
     assert_eq!(got.forgotten().len(), forgotten.len());

@@ -117,17 +117,19 @@ pub fn decode_response_header(
     Ok(correlation_id)
 }
 
-/// A whole response: length, header, body.
+/// A whole response: length, header, body. In one piece or several, whichever the response is large enough for: put
+/// together they are the frame.
 pub fn encode_response<R: Response>(
     response: &R,
     version: i16,
     correlation_id: i32,
-) -> Result<Bytes, EncodeError> {
-    let mut writer = Writer::with_capacity(128);
+) -> Result<Vec<Bytes>, EncodeError> {
+    let mut writer = Writer::in_pieces(128);
     writer.i32(0);
     encode_response_header(&mut writer, R::API, version, correlation_id);
     response.encode(&mut writer, version)?;
-    finish(writer, R::NAME, version)
+    finish(&mut writer, R::NAME, version)?;
+    Ok(writer.into_pieces())
 }
 
 /// A whole request: length, header, body.
@@ -147,16 +149,18 @@ pub fn encode_request<R: Request>(
     }
     .encode(&mut writer)?;
     request.encode(&mut writer, version)?;
-    finish(writer, R::NAME, version)
+    finish(&mut writer, R::NAME, version)?;
+    Ok(writer.freeze())
 }
 
-fn finish(mut writer: Writer, name: &'static str, version: i16) -> Result<Bytes, EncodeError> {
+/// Fills in the length of the frame.
+fn finish(writer: &mut Writer, name: &'static str, version: i16) -> Result<(), EncodeError> {
     let size = writer.len() - LENGTH_BYTES;
     let Ok(length) = i32::try_from(size) else {
         return Err(EncodeError::from(EncodeErrorKind::TooLong(size)).in_message(name, version));
     };
-    writer.patch_i32(0, length);
-    Ok(writer.freeze())
+    writer.patch_front(length);
+    Ok(())
 }
 
 /// Reads a response frame's content (without the length) to a request of this version.
@@ -222,9 +226,11 @@ mod tests {
 
     #[test]
     fn response_of_api_versions_has_no_tags_in_its_header() {
-        let frame = encode_response(&ApiVersionsResponse::default(), 3, 5).unwrap();
+        let frame = encode_response(&ApiVersionsResponse::default(), 3, 5)
+            .unwrap()
+            .concat();
         assert_eq!(frame[..], b"\0\0\0\x0c\0\0\0\x05\0\0\x01\0\0\0\0\0"[..]);
-        let (id, body) = decode_response(frame.slice(LENGTH_BYTES..), 3).unwrap();
+        let (id, body) = decode_response(Bytes::from(frame).slice(LENGTH_BYTES..), 3).unwrap();
         assert_eq!((id, body), (5, ApiVersionsResponse::default()));
     }
 

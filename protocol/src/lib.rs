@@ -6,12 +6,14 @@
 #![forbid(unsafe_code)]
 
 pub mod api;
+mod array;
 mod error_code;
 pub mod frame;
 pub mod hot;
 pub mod json;
 mod message;
 pub mod messages;
+mod pieces;
 pub mod records;
 pub mod stored;
 mod text;
@@ -19,7 +21,9 @@ mod uuid;
 pub mod wire;
 
 pub use api::{ApiKey, ListenerKind, VersionRange};
+pub use array::Array;
 pub use error_code::ErrorCode;
 pub use message::{Message, MessageInfo, RecodeError, Request, Response};
+pub use pieces::Pieces;
 pub use text::Str;
 pub use uuid::{Uuid, UuidError};

@@ -18,6 +18,6 @@ use crate::message::{MessageInfo, message, request, response};
 use crate::wire::{
     DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Reader, TagWriter, Writer,
 };
-use crate::{Str, Uuid};
+use crate::{Array, Str, Uuid};
 
 include!(concat!(env!("OUT_DIR"), "/messages.rs"));

@@ -70,7 +70,7 @@ fn the_default_budget_is_a_multiple_of_the_frame() {
     let mut writer = Writer::new();
     let count = 1 << 20;
     writer.length(true, Some(count)).expect("fits");
-    let bytes: Bytes = [writer.as_slice(), &vec![1; count], b"\0\0"]
+    let bytes: Bytes = [&writer.freeze()[..], &vec![1; count], b"\0\0"]
         .concat()
         .into();
     let budget = Reader::new(bytes.clone()).budget();

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use protocol::stored::{ConfigRecord, MetadataRecord};
-use protocol::{ErrorCode, Str};
+use protocol::{Array, ErrorCode, Str};
 
 use super::machine::{Decided, Machine, Reply};
 use super::refusal::Refusal;
@@ -84,7 +84,7 @@ pub(super) fn decide(machine: &Machine, request: &AlterConfigs) -> Decided {
         .filter(|resource| !seen.insert(resource.clone()))
         .collect();
     let settings = machine.node_settings();
-    let mut records = Vec::new();
+    let mut records = Array::new();
     let mut outcomes = Vec::with_capacity(request.changes.len());
     for change in &request.changes {
         let decided = match repeated.contains(&resource(change)) {
@@ -118,7 +118,7 @@ fn one(
     settings: &Settings,
     change: &ConfigChange,
     replace: bool,
-) -> Result<Vec<MetadataRecord>, Refusal> {
+) -> Result<Array<MetadataRecord>, Refusal> {
     check_form(change)?;
     // Kafka looks at the name of a topic after the operations.
     let of_a_topic = change.kind == ResourceType::TOPIC;
@@ -335,7 +335,7 @@ fn records(
     change: &ConfigChange,
     current: &BTreeMap<String, String>,
     after: &BTreeMap<String, String>,
-) -> Vec<MetadataRecord> {
+) -> Array<MetadataRecord> {
     let named: BTreeSet<&str> = change.edits.iter().map(|edit| &*edit.key).collect();
     let record = |key: &str, value: Option<&String>| {
         MetadataRecord::from(ConfigRecord {
@@ -345,7 +345,7 @@ fn records(
             value: value.map(|value| Str::from(value.clone())),
         })
     };
-    let mut records = Vec::new();
+    let mut records = Array::new();
     for key in &named {
         let (old, new) = (current.get(*key), after.get(*key));
         if old != new || change.kind == ResourceType::BROKER {

@@ -5,7 +5,7 @@ use protocol::messages::{
     CreatePartitionsResponse, CreatePartitionsResponseCreatePartitionsTopicResult,
 };
 use protocol::stored::MetadataRecord;
-use protocol::{ErrorCode, Str};
+use protocol::{Array, ErrorCode, Str};
 
 use super::create_topics::repeated_names;
 use super::directories::DirectoryChooser;
@@ -33,7 +33,7 @@ pub(super) fn decide(
         );
         let all = request.topics.iter();
         return answer(
-            Vec::new(),
+            Array::new(),
             all.map(|it| result(&it.name, Err(refusal.clone())))
                 .collect(),
         );
@@ -44,7 +44,7 @@ pub(super) fn decide(
         .collect();
     let mut directories =
         DirectoryChooser::new(machine.latest(), machine.node_id(), around.free_bytes);
-    let mut records = Vec::new();
+    let mut records = Array::new();
     for topic in asked {
         let grown = grow(machine, topic, &mut directories);
         let outcome = grown.map(|more| records.extend(more));
@@ -60,7 +60,7 @@ fn grow(
     machine: &Machine,
     asked: &CreatePartitionsRequestCreatePartitionsTopic,
     directories: &mut DirectoryChooser<'_>,
-) -> Result<Vec<MetadataRecord>, Refusal> {
+) -> Result<Array<MetadataRecord>, Refusal> {
     let image = machine.latest();
     let unknown = || Refusal::bare(ErrorCode::UnknownTopicOrPartition);
     let topic = image.topic_by_name(&asked.name).ok_or_else(unknown)?;
@@ -89,21 +89,24 @@ fn grow(
             )));
         }
         Some(assignments) => {
+            let mut layout = Vec::with_capacity(more);
             for (assignment, index) in assignments.iter().zip(before..) {
-                machine.check_assignment(&assignment.broker_ids, Some(replication))?;
-                if machine.active_of(&assignment.broker_ids).is_empty() {
+                let replicas = assignment.broker_ids.to_vec();
+                machine.check_assignment(&replicas, Some(replication))?;
+                if machine.active_of(&replicas).is_empty() {
                     return Err(by_hand(format!(
                         "All brokers specified in the manual partition assignment for partition \
                          {index} are fenced or in controlled shutdown."
                     )));
                 }
+                layout.push(replicas);
             }
-            assignments.iter().map(|it| it.broker_ids.clone()).collect()
+            layout
         }
         None => machine.place(before, more, i16::try_from(replication).unwrap_or(i16::MAX))?,
     };
     let leader_epoch = image.first_leader_epoch(&asked.name, machine.quorum_epoch);
-    let mut records = Vec::with_capacity(more);
+    let mut records = Array::new();
     for (replicas, index) in replicas.iter().zip(before..) {
         let isr = machine.active_of(replicas);
         if isr.is_empty() {
@@ -136,9 +139,9 @@ fn partitions_asked(
     topics.iter().filter_map(of).fold(0, i64::saturating_add)
 }
 
-fn answer(records: Vec<MetadataRecord>, results: Vec<TopicResult>) -> Decided {
+fn answer(records: Array<MetadataRecord>, results: Vec<TopicResult>) -> Decided {
     let response = CreatePartitionsResponse {
-        results,
+        results: results.into(),
         ..Default::default()
     };
     Decided::with(records, Reply::CreatePartitions(response))

@@ -8,7 +8,7 @@ use protocol::messages::{
     CreateTopicsResponseCreatableTopicConfigs, CreateTopicsResponseCreatableTopicResult,
 };
 use protocol::stored::{ConfigRecord, MetadataRecord, TopicRecord};
-use protocol::{ErrorCode, Str, Uuid};
+use protocol::{Array, ErrorCode, Str, Uuid};
 
 use super::alter_configs::{VALUE_BYTES_MAX, too_long};
 use super::directories::DirectoryChooser;
@@ -27,7 +27,7 @@ type TopicResult = CreateTopicsResponseCreatableTopicResult;
 
 /// A topic that passed all checks.
 struct NewTopic {
-    records: Vec<MetadataRecord>,
+    records: Array<MetadataRecord>,
     result: TopicResult,
 }
 
@@ -51,14 +51,14 @@ pub(super) fn decide(
         );
         let all = request.topics.iter();
         return answer(
-            Vec::new(),
+            Array::new(),
             all.map(|it| refused(&it.name, refusal.clone())).collect(),
         );
     }
     let mut directories =
         DirectoryChooser::new(machine.latest(), machine.node_id(), around.free_bytes);
     let settings = machine.node_settings();
-    let mut records = Vec::new();
+    let mut records = Array::new();
     let mut results = Vec::with_capacity(request.topics.len());
     for topic in asked {
         match create(machine, &settings, topic, around.random, &mut directories) {
@@ -99,7 +99,7 @@ pub(super) fn decide_automatic(
     let mut directories =
         DirectoryChooser::new(machine.latest(), machine.node_id(), around.free_bytes);
     let settings = machine.node_settings();
-    let mut records = Vec::new();
+    let mut records = Array::new();
     let mut results: Vec<(Str, ErrorCode)> = Vec::with_capacity(topics.len());
     for topic in topics {
         if results.iter().any(|(name, _)| *name == topic.name) {
@@ -155,14 +155,15 @@ fn create(
     let image = machine.latest();
     check_name(machine, &topic.name)?;
     let configs = checked_configs(settings, topic)?;
-    let layout = match topic.assignments.as_slice() {
-        [] => placed(machine, topic)?,
-        _ => assigned(machine, topic)?,
+    let layout = if topic.assignments.is_empty() {
+        placed(machine, topic)?
+    } else {
+        assigned(machine, topic)?
     };
     let topic_id = unused_id(machine, random);
     let leader_epoch = image.first_leader_epoch(&topic.name, machine.quorum_epoch);
     let name = topic.name.detached();
-    let mut records = Vec::with_capacity(1 + configs.len() + layout.len());
+    let mut records = Array::new();
     records.push(
         TopicRecord {
             name: name.clone(),
@@ -196,7 +197,7 @@ fn create(
             .first()
             .and_then(|(replicas, _)| i16::try_from(replicas.len()).ok())
             .unwrap_or(-1),
-        configs: Some(described_configs(settings, &configs)),
+        configs: Some(described_configs(settings, &configs).into()),
         error_message: None,
         ..Default::default()
     };
@@ -323,16 +324,17 @@ fn assigned(
             let text = format!("Found multiple manual partition assignments for partition {index}");
             return Err(invalid(text));
         }
-        machine.check_assignment(&assignment.broker_ids, replication)?;
-        replication = Some(assignment.broker_ids.len());
-        let isr = machine.active_of(&assignment.broker_ids);
+        let replicas = assignment.broker_ids.to_vec();
+        machine.check_assignment(&replicas, replication)?;
+        replication = Some(replicas.len());
+        let isr = machine.active_of(&replicas);
         if isr.is_empty() {
             return Err(invalid(format!(
                 "All brokers specified in the manual partition assignment for partition {index} \
                  are fenced or in controlled shutdown."
             )));
         }
-        by_index.insert(index, (assignment.broker_ids.clone(), isr));
+        by_index.insert(index, (replicas, isr));
     }
     if (0..)
         .zip(by_index.keys())
@@ -380,9 +382,9 @@ fn described_configs(
         .collect()
 }
 
-fn answer(records: Vec<MetadataRecord>, topics: Vec<TopicResult>) -> Decided {
+fn answer(records: Array<MetadataRecord>, topics: Vec<TopicResult>) -> Decided {
     let response = CreateTopicsResponse {
-        topics,
+        topics: topics.into(),
         ..Default::default()
     };
     Decided::with(records, Reply::CreateTopics(response))
@@ -393,7 +395,7 @@ fn refused(name: &Str, refusal: Refusal) -> TopicResult {
         name: name.clone(),
         error_code: refusal.code.code(),
         error_message: refusal.message,
-        configs: Some(Vec::new()),
+        configs: Some([].into()),
         ..Default::default()
     }
 }

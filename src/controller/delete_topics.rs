@@ -6,7 +6,7 @@ use protocol::messages::{
     DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicsResponseDeletableTopicResult,
 };
 use protocol::stored::{MetadataRecord, RemoveTopicRecord};
-use protocol::{ErrorCode, Str, Uuid};
+use protocol::{Array, ErrorCode, Str, Uuid};
 
 use super::create_topics::repeated_names;
 use super::machine::{Decided, Machine, Reply};
@@ -23,7 +23,7 @@ pub(super) fn decide(machine: &Machine, request: &DeleteTopicsRequest, version: 
     let ids = deletion.ids(request);
     deletion.resolve_ids(machine, ids);
     deletion.resolve_names(machine, names);
-    let mut records = Vec::with_capacity(deletion.chosen.len());
+    let mut records = Array::new();
     for (topic_id, name) in std::mem::take(&mut deletion.chosen) {
         records.push(MetadataRecord::from(RemoveTopicRecord { topic_id }));
         deletion.results.push(TopicResult {
@@ -152,12 +152,12 @@ fn disabled(request: &DeleteTopicsRequest, version: i16) -> Decided {
     for topic in &request.topics {
         deletion.refuse(topic.name.as_ref(), topic.topic_id, refusal.clone());
     }
-    answer(Vec::new(), deletion.results)
+    answer(Array::new(), deletion.results)
 }
 
-fn answer(records: Vec<MetadataRecord>, responses: Vec<TopicResult>) -> Decided {
+fn answer(records: Array<MetadataRecord>, responses: Vec<TopicResult>) -> Decided {
     let response = DeleteTopicsResponse {
-        responses,
+        responses: responses.into(),
         ..Default::default()
     };
     Decided::with(records, Reply::DeleteTopics(response))

@@ -1,6 +1,6 @@
 //! What is about to be appended: batches, and the machine as it will be when they are durable.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 
 use super::machine::Machine;
 use crate::metadata::{ControlEntry, Entry, EntryError, EntryWriter, LogEntry, VersionedRecord};
@@ -9,7 +9,7 @@ use crate::metadata::{ControlEntry, Entry, EntryError, EntryWriter, LogEntry, Ve
 /// that several commands go to disk in one durable write, and none is seen before.
 pub(super) struct Draft {
     machine: Machine,
-    bytes: BytesMut,
+    batches: Vec<Bytes>,
     next_offset: i64,
     now_ms: i64,
 }
@@ -19,7 +19,7 @@ impl Draft {
     pub fn new(machine: Machine, end_offset: i64, now_ms: i64) -> Self {
         Self {
             machine,
-            bytes: BytesMut::new(),
+            batches: Vec::new(),
             next_offset: end_offset,
             now_ms,
         }
@@ -37,7 +37,7 @@ impl Draft {
 
     /// Bytes drafted so far.
     pub fn len(&self) -> usize {
-        self.bytes.len()
+        self.batches.iter().map(Bytes::len).sum()
     }
 
     /// Adds records of one decision, as one batch.
@@ -45,8 +45,11 @@ impl Draft {
     /// # Errors
     /// A record cannot be written, or contradicts the state: an error in the decision. The draft
     /// is as it was before.
-    pub fn add(&mut self, records: Vec<VersionedRecord>) -> Result<(), EntryError> {
-        self.add_entries(records.into_iter().map(Entry::Metadata).collect())
+    pub fn add(
+        &mut self,
+        records: impl IntoIterator<Item = VersionedRecord>,
+    ) -> Result<(), EntryError> {
+        self.add_entries(records.into_iter().map(Entry::Metadata))
     }
 
     /// Adds control records, as one batch.
@@ -54,13 +57,10 @@ impl Draft {
     /// # Errors
     /// As [`Self::add`].
     pub fn add_control(&mut self, records: Vec<ControlEntry>) -> Result<(), EntryError> {
-        self.add_entries(records.into_iter().map(Entry::Control).collect())
+        self.add_entries(records.into_iter().map(Entry::Control))
     }
 
-    fn add_entries(&mut self, entries: Vec<Entry>) -> Result<(), EntryError> {
-        if entries.is_empty() {
-            return Ok(());
-        }
+    fn add_entries(&mut self, entries: impl Iterator<Item = Entry>) -> Result<(), EntryError> {
         let epoch = self.machine.quorum_epoch();
         let mut writer = EntryWriter::new(self.next_offset, epoch, self.now_ms);
         let mut after = self.machine.clone();
@@ -78,13 +78,13 @@ impl Draft {
             })?;
         }
         self.next_offset = writer.next_offset();
-        self.bytes.extend_from_slice(&writer.finish()?);
+        self.batches.extend(writer.finish()?);
         self.machine = after;
         Ok(())
     }
 
     /// The batches, and the machine that follows from them.
-    pub fn finish(self) -> (Bytes, Machine) {
-        (self.bytes.freeze(), self.machine)
+    pub fn finish(self) -> (Vec<Bytes>, Machine) {
+        (self.batches, self.machine)
     }
 }

@@ -1,7 +1,7 @@
 //! Who leads after this broker came or a directory went.
 
-use protocol::Uuid;
 use protocol::stored::{MetadataRecord, PartitionChangeRecord};
+use protocol::{Array, Uuid};
 
 use crate::metadata::{BrokerRegistration, Image, NO_LEADER, Partition, Topic};
 
@@ -10,7 +10,7 @@ use crate::metadata::{BrokerRegistration, Image, NO_LEADER, Partition, Topic};
 ///
 /// Apache writes two changes a partition after an unclean stop (no leader, then the leader again)
 /// and one after a clean one. Here it is always one: naming the same leader raises the epoch too.
-pub(super) fn take_over(image: &Image, broker: &BrokerRegistration) -> Vec<MetadataRecord> {
+pub(super) fn take_over(image: &Image, broker: &BrokerRegistration) -> Array<MetadataRecord> {
     each_partition(image, |topic, index, partition| {
         let directory = partition.directory_of(broker.id)?;
         if !broker.has_online(directory) {
@@ -24,17 +24,17 @@ pub(super) fn take_over(image: &Image, broker: &BrokerRegistration) -> Vec<Metad
         let mut record = change(topic, index, broker.id);
         if !partition.isr.contains(&broker.id) {
             // Elected as an eligible or as the last known leader (KIP-966).
-            record.isr = Some(vec![broker.id]);
+            record.isr = Some([broker.id].into());
             let elr: Vec<i32> = partition
                 .elr
                 .iter()
                 .copied()
                 .filter(|&id| id != broker.id)
                 .collect();
-            record.eligible_leader_replicas = (elr != *partition.elr).then_some(elr);
+            record.eligible_leader_replicas = (elr != *partition.elr).then_some(elr.into());
         }
         if !partition.last_known_elr.is_empty() {
-            record.last_known_elr = Some(Vec::new());
+            record.last_known_elr = Some([].into());
         }
         Some(record)
     })
@@ -45,7 +45,7 @@ pub(super) fn give_up_directories(
     image: &Image,
     node: i32,
     failed: &[Uuid],
-) -> Vec<MetadataRecord> {
+) -> Array<MetadataRecord> {
     each_partition(image, |topic, index, partition| {
         let directory = partition.directory_of(node)?;
         let leads = partition.leader == node && failed.contains(&directory);
@@ -55,7 +55,7 @@ pub(super) fn give_up_directories(
 
 /// Changes that follow when `broker` is gone for good: it leads nothing, and is in sync only where nobody else is, so
 /// that it may lead again if it comes back after all.
-pub(super) fn give_up(image: &Image, broker: i32) -> Vec<MetadataRecord> {
+pub(super) fn give_up(image: &Image, broker: i32) -> Array<MetadataRecord> {
     each_partition(image, |topic, index, partition| {
         let others: Vec<i32> = partition
             .isr
@@ -73,7 +73,7 @@ pub(super) fn give_up(image: &Image, broker: i32) -> Vec<MetadataRecord> {
         if !leads {
             record.leader = NO_LEADER_CHANGE;
         }
-        record.isr = leaves.then_some(others);
+        record.isr = leaves.then_some(others.into());
         Some(record)
     })
 }
@@ -110,8 +110,8 @@ fn change(topic: Uuid, index: i32, leader: i32) -> PartitionChangeRecord {
 fn each_partition(
     image: &Image,
     mut decide: impl FnMut(Uuid, i32, &Partition) -> Option<PartitionChangeRecord>,
-) -> Vec<MetadataRecord> {
-    let mut records = Vec::new();
+) -> Array<MetadataRecord> {
+    let mut records = Array::new();
     for topic in image.topics() {
         let topic: &Topic = topic;
         for (index, partition) in topic.partitions.iter() {

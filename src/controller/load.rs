@@ -1,6 +1,7 @@
 //! From the files of a stopped controller to its state: snapshot, log, `quorum-state`.
 
 use bytes::Bytes;
+use protocol::Pieces;
 
 use super::log::{MetadataLog, MetadataLogError};
 use crate::metadata::snapshot_file::{
@@ -76,7 +77,7 @@ pub(super) async fn load(
         _ => match old_bootstrap {
             Some(content) => {
                 let file = crate::metadata::snapshot_file::BOOTSTRAP_CHECKPOINT.to_owned();
-                Some(bootstrap_file(file, content)?)
+                Some(bootstrap_file(file, content.into())?)
             }
             None => None,
         },
@@ -104,7 +105,7 @@ async fn quorum_state(
     let Some(text) = log.read_file(QUORUM_STATE_FILE).await? else {
         return Ok(None);
     };
-    match QuorumState::from_json(&String::from_utf8_lossy(&text)) {
+    match QuorumState::from_json(&String::from_utf8_lossy(&text.concat())) {
         Ok(state) => Ok(Some(state)),
         Err(error) => {
             mended.push(format!("{error}; it is made anew from the log"));
@@ -113,7 +114,7 @@ async fn quorum_state(
     }
 }
 
-fn bootstrap_file(file: String, content: Bytes) -> Result<Checkpoint, LoadError> {
+fn bootstrap_file(file: String, content: Pieces) -> Result<Checkpoint, LoadError> {
     read_checkpoint(content).map_err(|error| LoadError::Bootstrap { file, error })
 }
 

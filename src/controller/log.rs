@@ -5,6 +5,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use bytes::Bytes;
+use protocol::Pieces;
 
 /// An operation on the log. Operations are called one after the other, except reads.
 pub type LogFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, MetadataLogError>> + 'a>>;
@@ -40,7 +41,7 @@ pub trait MetadataLog {
 
     /// Appends whole batches that begin at [`Self::end_offset`] and bear `epoch`. They are durable
     /// when the future is done (`RWF_DSYNC` on the file written).
-    fn append(&self, batches: Bytes, epoch: i32) -> LogFuture<'_, ()>;
+    fn append(&self, batches: Vec<Bytes>, epoch: i32) -> LogFuture<'_, ()>;
 
     /// Whole batches from the one that holds `offset` on, at least one, a bounded amount.
     fn read(&self, offset: i64) -> LogFuture<'_, Bytes>;
@@ -55,10 +56,10 @@ pub trait MetadataLog {
     fn files(&self) -> LogFuture<'_, Vec<StoredFile>>;
 
     /// Content of such a file; `None` if there is none.
-    fn read_file(&self, name: &str) -> LogFuture<'_, Option<Bytes>>;
+    fn read_file(&self, name: &str) -> LogFuture<'_, Option<Pieces>>;
 
     /// Puts a file in place as a whole, durably, its directory entry too.
-    fn write_file(&self, name: &str, content: Bytes) -> LogFuture<'_, ()>;
+    fn write_file(&self, name: &str, content: Vec<Bytes>) -> LogFuture<'_, ()>;
 
     /// Removes a file.
     fn remove_file(&self, name: &str) -> LogFuture<'_, ()>;

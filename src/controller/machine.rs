@@ -10,7 +10,7 @@ use protocol::messages::{
 use protocol::stored::{
     BrokerRegistrationChangeRecord, MetadataRecord, PartitionChangeRecord, ProducerIdsRecord,
 };
-use protocol::{ErrorCode, Str, Uuid};
+use protocol::{Array, ErrorCode, Str, Uuid};
 
 use super::alter_configs::{self, AlterConfigs, ConfigOutcome};
 use super::start::NodeRegistration;
@@ -82,7 +82,7 @@ pub enum Command {
     /// The next block of producer ids, for this broker.
     AllocateProducerIds,
     /// Says in which directories replicas of this node lie: (topic, partition, directory).
-    AssignDirectories(Vec<(Uuid, i32, Uuid)>),
+    AssignDirectories(Array<(Uuid, i32, Uuid)>),
     /// Log directories that failed: this node leads nothing in them any more.
     TakeDirectoriesOffline(Vec<Uuid>),
     /// This broker stops: it is fenced, so that its next incarnation may register at once.
@@ -113,7 +113,7 @@ pub enum Reply {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
     /// In order; empty if nothing changes.
-    pub records: Vec<VersionedRecord>,
+    pub records: Array<VersionedRecord>,
     /// What the quorum has to know, behind the records; a batch of its own.
     pub control: Vec<ControlEntry>,
     pub reply: Reply,
@@ -236,7 +236,7 @@ impl Machine {
             broker_epoch: self.broker_epoch().unwrap_or(-1),
             next_producer_id,
         };
-        Decided::with(vec![record.into()], Reply::ProducerIds(Some(first)))
+        Decided::with([record.into()].into(), Reply::ProducerIds(Some(first)))
     }
 
     fn broker_epoch(&self) -> Option<i64> {
@@ -246,9 +246,9 @@ impl Machine {
     }
 
     /// Directories of replicas that lie on this node and are said to lie elsewhere.
-    fn assign_directories(&self, assignments: &[(Uuid, i32, Uuid)]) -> Decided {
+    fn assign_directories(&self, assignments: &Array<(Uuid, i32, Uuid)>) -> Decided {
         let image = self.latest();
-        let mut records = Vec::new();
+        let mut records = Array::new();
         for &(topic, index, directory) in assignments {
             let Some(partition) = image.partition(topic, index) else {
                 continue;
@@ -268,7 +268,7 @@ impl Machine {
             let mut change = PartitionChangeRecord {
                 partition_id: index,
                 topic_id: topic,
-                directories: Some(directories),
+                directories: Some(directories.into()),
                 ..Default::default()
             };
             if let Some(leader) = leader {
@@ -297,7 +297,7 @@ impl Machine {
             let change = BrokerRegistrationChangeRecord {
                 broker_id: node,
                 broker_epoch: broker.epoch,
-                log_dirs: left,
+                log_dirs: left.into(),
                 ..Default::default()
             };
             records.push(change.into());
@@ -333,7 +333,7 @@ impl Machine {
 
 /// A decision before its records have versions.
 pub(super) struct Decided {
-    pub records: Vec<MetadataRecord>,
+    pub records: Array<MetadataRecord>,
     pub control: Vec<ControlEntry>,
     pub reply: Reply,
 }
@@ -341,14 +341,14 @@ pub(super) struct Decided {
 impl Decided {
     pub fn reply(reply: Reply) -> Self {
         Self {
-            records: Vec::new(),
+            records: Array::new(),
             control: Vec::new(),
             reply,
         }
     }
 
     /// Records, and a reply when they are durable.
-    pub fn with(records: Vec<MetadataRecord>, reply: Reply) -> Self {
+    pub fn with(records: Array<MetadataRecord>, reply: Reply) -> Self {
         Self {
             records,
             control: Vec::new(),

@@ -135,9 +135,9 @@ impl Machine {
         MetadataRecord::from(PartitionRecord {
             partition_id: i32::try_from(index).unwrap_or(i32::MAX),
             topic_id: topic,
-            replicas: replicas.to_vec(),
+            replicas: replicas.into(),
             leader: isr.first().copied().unwrap_or(-1),
-            isr,
+            isr: isr.into(),
             leader_epoch,
             partition_epoch: 0,
             directories: replicas.iter().map(|&id| directories.choose(id)).collect(),

@@ -63,7 +63,8 @@ fn check(
     let Some(replicas) = &target.replicas else {
         return Err(Refusal::bare(ErrorCode::NoReassignmentInProgress));
     };
-    machine.check_assignment(replicas, None)?;
+    let replicas = replicas.to_vec();
+    machine.check_assignment(&replicas, None)?;
     if fixed_replication && replicas.len() != partition.replicas.len() {
         let text = format!(
             "The replication factor is changed from {} to {}",
@@ -72,7 +73,7 @@ fn check(
         );
         return Err(Refusal::new(ErrorCode::InvalidReplicationFactor, text));
     }
-    if replicas.as_slice() != &*partition.replicas {
+    if *replicas != *partition.replicas {
         let text = "Replicas cannot be moved to another broker yet.";
         return Err(Refusal::new(ErrorCode::InvalidReplicaAssignment, text));
     }

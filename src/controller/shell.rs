@@ -150,7 +150,7 @@ impl Controller {
             voted_directory_id: Uuid::ZERO,
             static_voters: (kraft_version == 0).then(|| vec![node_id]),
         };
-        log.write_file(QUORUM_STATE_FILE, Bytes::from(state.to_json()))
+        log.write_file(QUORUM_STATE_FILE, vec![Bytes::from(state.to_json())])
             .await?;
         let settings = Arc::new(options.settings);
         let machine = Machine::new(settings.clone(), epoch, loaded.replay);
@@ -164,7 +164,7 @@ impl Controller {
             &mut random,
         )?;
         let (batches, machine) = draft.finish();
-        let written = batches.len() as u64;
+        let written: u64 = batches.iter().map(|batch| batch.len() as u64).sum();
         log.append(batches, epoch).await?;
         let image = Arc::new(machine.image().clone());
         let snapshots = Snapshots::new(options.snapshots, loaded.log_bytes + written, core.now());
@@ -479,8 +479,8 @@ impl Controller {
         Ok(decision.reply)
     }
 
-    async fn commit(&self, batches: Bytes, machine: Machine) -> Result<(), MetadataLogError> {
-        let written = batches.len() as u64;
+    async fn commit(&self, batches: Vec<Bytes>, machine: Machine) -> Result<(), MetadataLogError> {
+        let written: u64 = batches.iter().map(|batch| batch.len() as u64).sum();
         self.log.append(batches, machine.quorum_epoch()).await?;
         let image = Arc::new(machine.image().clone());
         *self.machine.borrow_mut() = machine;

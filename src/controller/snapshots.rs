@@ -8,7 +8,7 @@ use shards::Core;
 use shards::time::Instant;
 
 use super::log::{MetadataLog, MetadataLogError};
-use crate::metadata::snapshot_file::{SnapshotId, read_checkpoint, write_snapshot};
+use crate::metadata::snapshot_file::{SnapshotId, last_contained_log_timestamp, write_snapshot};
 use crate::metadata::{Image, QuorumFacts};
 
 /// After a snapshot could not be written, the next try waits for this long.
@@ -182,10 +182,10 @@ impl Snapshots {
             return Ok(false);
         };
         let content = log.read_file(&id.file_name()).await?.unwrap_or_default();
-        let Ok(checkpoint) = read_checkpoint(content) else {
+        let Ok(timestamp_ms) = last_contained_log_timestamp(content) else {
             return Ok(false);
         };
-        let age_ms = now_ms.saturating_sub(checkpoint.last_contained_log_timestamp);
+        let age_ms = now_ms.saturating_sub(timestamp_ms);
         Ok(u128::try_from(age_ms).is_ok_and(|age| age > retention.as_millis()))
     }
 }

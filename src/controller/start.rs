@@ -6,7 +6,7 @@ use protocol::stored::{
     EndTransactionRecord, FeatureLevelRecord, LeaderChangeMessage, LeaderChangeMessageVoter,
     MetadataRecord,
 };
-use protocol::{Str, Uuid};
+use protocol::{Array, Str, Uuid};
 
 use super::draft::Draft;
 use super::leadership;
@@ -74,8 +74,8 @@ fn new_epoch(node_id: i32, bootstrap: Option<&QuorumFacts>) -> Vec<ControlEntry>
     let mut entries = vec![ControlEntry::LeaderChange(LeaderChangeMessage {
         version: 0,
         leader_id: node_id,
-        voters: vec![voter()],
-        granting_voters: vec![voter()],
+        voters: [voter()].into(),
+        granting_voters: [voter()].into(),
     })];
     if let Some(quorum) = bootstrap.filter(|quorum| quorum.kraft_version > 0) {
         entries.push(kraft_version_entry(quorum.kraft_version));
@@ -191,7 +191,13 @@ fn register_broker(
         let change = BrokerRegistrationChangeRecord {
             broker_id: broker.id,
             broker_epoch: epoch,
-            cordoned_log_dirs: Some(node.broker.cordoned_log_dirs.clone().unwrap_or_default()),
+            cordoned_log_dirs: Some(
+                node.broker
+                    .cordoned_log_dirs
+                    .clone()
+                    .unwrap_or_default()
+                    .into(),
+            ),
             ..Default::default()
         };
         draft.add(vec![version.versioned(change.into())])?;
@@ -212,9 +218,9 @@ fn unfence(draft: &mut Draft, node_id: i32) -> Result<(), StartError> {
         fenced: -1,
         ..Default::default()
     };
-    let mut records = vec![MetadataRecord::from(change)];
+    let mut records = Array::from([MetadataRecord::from(change)]);
     records.extend(leadership::take_over(image, broker));
-    draft.add(versioned(version, records))?;
+    draft.add(records.into_iter().map(|record| version.versioned(record)))?;
     Ok(())
 }
 

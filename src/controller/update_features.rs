@@ -8,7 +8,7 @@ use protocol::stored::{
     BrokerRegistrationChangeRecord, FeatureLevelRecord, MetadataRecord, VotersRecord,
     VotersRecordEndpoint, VotersRecordKRaftVersionFeature, VotersRecordVoter,
 };
-use protocol::{ErrorCode, Str, Uuid};
+use protocol::{Array, ErrorCode, Str, Uuid};
 
 use super::machine::{Decided, Machine, Reply, Surroundings};
 use super::refusal::Refusal;
@@ -44,7 +44,7 @@ const UNSAFE_DOWNGRADE: i8 = 3;
 /// What one update writes.
 #[derive(Default)]
 struct Written {
-    records: Vec<MetadataRecord>,
+    records: Array<MetadataRecord>,
     control: Vec<ControlEntry>,
 }
 
@@ -118,7 +118,7 @@ fn one(
         },
         name if supported_feature(name).is_none() => refuse(&format!("Feature {name} not found.")),
         _ => Ok(Written {
-            records: vec![level_record(update)],
+            records: [level_record(update)].into(),
             ..Written::default()
         }),
     }
@@ -188,7 +188,7 @@ fn metadata_version(
         );
         return Err(Refusal::new(ErrorCode::InvalidUpdateVersion, text));
     }
-    let mut records = vec![level_record(update)];
+    let mut records = Array::from([level_record(update)]);
     let node = &machine.settings.node;
     if after.has_controller_registration() && !before.has_controller_registration() {
         let mut controller = node.controller.clone();
@@ -202,7 +202,7 @@ fn metadata_version(
         records.push(MetadataRecord::from(BrokerRegistrationChangeRecord {
             broker_id: broker.id,
             broker_epoch: broker.epoch,
-            log_dirs: node.broker.log_dirs.clone(),
+            log_dirs: node.broker.log_dirs.clone().into(),
             ..Default::default()
         }));
     }
@@ -236,7 +236,7 @@ fn dynamic_voters(machine: &Machine) -> Written {
     };
     let voters = VotersRecord {
         version: 0,
-        voters: vec![voter],
+        voters: [voter].into(),
     };
     Written {
         control: vec![kraft_version_entry(1), ControlEntry::Voters(voters)],

@@ -43,7 +43,7 @@ impl Handler for CreateAcls {
             error_message: Some(NO_AUTHORIZER),
         };
         CreateAclsResponse {
-            results: vec![refused; request.creations.len()],
+            results: vec![refused; request.creations.len()].into(),
             ..Default::default()
         }
     }
@@ -59,7 +59,7 @@ impl Handler for DeleteAcls {
             ..Default::default()
         };
         DeleteAclsResponse {
-            filter_results: vec![refused; request.filters.len()],
+            filter_results: vec![refused; request.filters.len()].into(),
             ..Default::default()
         }
     }

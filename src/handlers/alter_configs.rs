@@ -39,7 +39,7 @@ impl Handler for AlterConfigs {
         });
         let responses = alter(&call, changes.collect(), true, request.validate_only).await;
         AlterConfigsResponse {
-            responses,
+            responses: responses.into(),
             ..Default::default()
         }
     }

@@ -209,7 +209,10 @@ pub(super) fn encode<R: protocol::Response>(call: &Call, response: &R) -> Answer
 pub(super) fn encode_as<R: protocol::Response>(call: &Call, version: i16, response: &R) -> Answer {
     response.each_error(&mut |code| call.header.count_error(code));
     match encode_response(response, version, call.header.correlation_id) {
-        Ok(bytes) => Answer::Send(Outgoing::new(vec![Part::Memory(bytes)])),
+        Ok(pieces) => {
+            let parts = pieces.into_iter().map(Part::Memory).collect();
+            Answer::Send(Outgoing::new(parts))
+        }
         Err(error) => {
             tracing::error!(%error, "a response could not be encoded; closing the connection");
             Answer::Close

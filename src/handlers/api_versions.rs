@@ -122,7 +122,7 @@ fn answer(call: &Call) -> ApiVersionsResponse {
         })
         .collect();
     ApiVersionsResponse {
-        api_keys,
+        api_keys: api_keys.into(),
         supported_features,
         finalized_features,
         finalized_features_epoch: image.provenance.offset,

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use futures_util::future::join_all;
 use protocol::messages::{
     DeleteRecordsRequest, DeleteRecordsResponse, DeleteRecordsResponseDeleteRecordsPartitionResult,
     DeleteRecordsResponseDeleteRecordsTopicResult,
 };
-use protocol::{ErrorCode, Str};
+use protocol::{Array, ErrorCode, Str};
 use shards::TaskClass;
 
 use super::api::{Call, Handler};
+use super::many::some_at_a_time;
 use crate::metadata::is_internal;
 use crate::replication::PartitionKey;
 use crate::shard::Shard;
@@ -34,13 +34,13 @@ impl Handler for DeleteRecords {
             let named = topic.partitions.iter();
             partitions.extend(named.map(|it| (it.partition_index, it.offset)));
         }
-        let mut topics = Vec::with_capacity(wanted.len());
+        let mut topics = Array::new();
         for (name, partitions) in wanted {
             let deleted = partitions
                 .into_iter()
                 .map(|(partition, before)| one(&call, &name, partition, before));
             topics.push(DeleteRecordsResponseDeleteRecordsTopicResult {
-                partitions: join_all(deleted).await,
+                partitions: some_at_a_time(deleted).await,
                 name,
             });
         }

@@ -9,7 +9,7 @@ use protocol::messages::{
     DescribeClientQuotasResponseEntryData, DescribeClientQuotasResponseValueData,
 };
 use protocol::stored::MetadataRecord;
-use protocol::{ErrorCode, Str};
+use protocol::{Array, ErrorCode, Str};
 
 use super::api::{Call, Handler};
 use crate::metadata::{Image, KeptKey};
@@ -45,7 +45,7 @@ impl Handler for DescribeClientQuotas {
         match filter(&request.components) {
             Ok(filter) => DescribeClientQuotasResponse {
                 error_message: Some(Str::default()),
-                entries: Some(entries(&call.shard.image(), &filter, request.strict)),
+                entries: Some(entries(&call.shard.image(), &filter, request.strict).into()),
                 ..Default::default()
             },
             Err((error, message)) => DescribeClientQuotasResponse {
@@ -60,7 +60,7 @@ impl Handler for DescribeClientQuotas {
 
 /// What the request asks for, or why it makes no sense, in Kafka's words.
 fn filter(
-    components: &[DescribeClientQuotasRequestComponentData],
+    components: &Array<DescribeClientQuotasRequestComponentData>,
 ) -> Result<Filter, (ErrorCode, String)> {
     let invalid = |text: String| Err((ErrorCode::InvalidRequest, text));
     let mut filter = Filter::new();
@@ -133,7 +133,7 @@ fn entries(
         .into_iter()
         .map(|(entity, values)| DescribeClientQuotasResponseEntryData {
             entity: entity.iter().map(part).collect(),
-            values,
+            values: values.into(),
         })
         .collect()
 }
@@ -176,14 +176,15 @@ mod tests {
         };
         let alice = entity(&[(USER, Some("alice"))]);
         let both = entity(&[(CLIENT_ID, None), (USER, Some("alice"))]);
-        let named = filter(&[component(USER, 0, Some("alice"))]).unwrap();
+        let named = filter(&[component(USER, 0, Some("alice"))].into()).unwrap();
         assert!(fits(&alice, &named, true) && fits(&both, &named, false));
         assert!(!fits(&both, &named, true));
-        let default = filter(&[component(CLIENT_ID, 1, None)]).unwrap();
+        let default = filter(&[component(CLIENT_ID, 1, None)].into()).unwrap();
         assert!(fits(&both, &default, false) && !fits(&alice, &default, false));
-        let any = filter(&[component(USER, 2, None), component(CLIENT_ID, 2, None)]).unwrap();
+        let any =
+            filter(&[component(USER, 2, None), component(CLIENT_ID, 2, None)].into()).unwrap();
         assert!(fits(&both, &any, true) && !fits(&alice, &any, true));
-        let other = filter(&[component(USER, 0, Some("bob"))]).unwrap();
+        let other = filter(&[component(USER, 0, Some("bob"))].into()).unwrap();
         assert!(!fits(&alice, &other, false));
         assert!(fits(&alice, &Filter::new(), false) && !fits(&alice, &Filter::new(), true));
     }

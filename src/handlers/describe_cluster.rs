@@ -45,7 +45,7 @@ impl Handler for DescribeCluster {
             endpoint_type: asked,
             cluster_id: call.shard.cluster_id.clone(),
             controller_id: call.shard.config.node_id,
-            brokers: nodes,
+            brokers: nodes.into(),
             ..Default::default()
         };
         if request.include_cluster_authorized_operations {

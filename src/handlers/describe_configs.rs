@@ -5,7 +5,7 @@ use protocol::messages::{
     DescribeConfigsResponseDescribeConfigsResourceResult,
     DescribeConfigsResponseDescribeConfigsResult, DescribeConfigsResponseDescribeConfigsSynonym,
 };
-use protocol::{ErrorCode, Str};
+use protocol::{Array, ErrorCode, Str};
 
 use super::api::{Call, Handler};
 use super::loggers;
@@ -37,7 +37,7 @@ impl Handler for DescribeConfigs {
             .iter()
             .all(|resource| KNOWN.contains(&ResourceType(resource.resource_type)));
         let mut room = AnswerRoom::new(call.shard.limits.request_bytes);
-        let mut results = Vec::with_capacity(request.resources.len());
+        let mut results = Array::new();
         for (index, resource) in request.resources.iter().enumerate() {
             if index % RESOURCES_AT_A_TIME == RESOURCES_AT_A_TIME - 1 {
                 call.shard.core.yield_now().await;

@@ -10,7 +10,7 @@ use protocol::messages::{
     DescribeLogDirsResponseDescribeLogDirsPartition, DescribeLogDirsResponseDescribeLogDirsResult,
     DescribeLogDirsResponseDescribeLogDirsTopic,
 };
-use protocol::{ErrorCode, Str};
+use protocol::{Array, ErrorCode, Str};
 use shards::TaskClass;
 use shards::io::dir;
 use tracing::warn;
@@ -18,7 +18,7 @@ use tracing::warn;
 use super::api::{Call, Handler};
 use crate::shard::Shard;
 
-type Partitions = Vec<DescribeLogDirsResponseDescribeLogDirsPartition>;
+type Partitions = Array<DescribeLogDirsResponseDescribeLogDirsPartition>;
 
 /// The handler.
 pub struct DescribeLogDirs;
@@ -65,7 +65,7 @@ impl Handler for DescribeLogDirs {
         });
         let described: Vec<_> = described.collect();
         DescribeLogDirsResponse {
-            results: join_all(described).await,
+            results: join_all(described).await.into(),
             ..Default::default()
         }
     }
@@ -79,7 +79,7 @@ struct LogSize {
     bytes: i64,
 }
 
-fn sizes(shard: &Shard) -> Vec<LogSize> {
+fn sizes(shard: &Shard) -> Array<LogSize> {
     let all = shard.replicas.all();
     all.iter()
         .map(|partition| LogSize {

@@ -2,17 +2,17 @@
 
 use std::rc::Rc;
 
-use futures_util::future::join_all;
 use protocol::messages::{
     DescribeProducersRequest, DescribeProducersResponse,
     DescribeProducersResponsePartitionResponse as PartitionResponse,
     DescribeProducersResponseProducerState as ProducerState,
     DescribeProducersResponseTopicResponse as TopicResponse,
 };
-use protocol::{ErrorCode, Str};
+use protocol::{Array, ErrorCode, Str};
 use shards::TaskClass;
 
 use super::api::{Call, Handler};
+use super::many::some_at_a_time;
 use crate::metadata::topic_name_problem;
 use crate::replication::{OffsetsFailure, PartitionKey};
 use crate::shard::Shard;
@@ -24,13 +24,13 @@ impl Handler for DescribeProducers {
     type Request = DescribeProducersRequest;
 
     async fn handle(call: Call, request: DescribeProducersRequest) -> DescribeProducersResponse {
-        let mut topics = Vec::with_capacity(request.topics.len());
+        let mut topics = Array::new();
         for topic in &request.topics {
             let asked = topic.partition_indexes.iter();
             let asked = asked.map(|index| one(&call, &topic.name, *index));
             topics.push(TopicResponse {
                 name: topic.name.clone(),
-                partitions: join_all(asked).await,
+                partitions: some_at_a_time(asked).await,
             });
         }
         DescribeProducersResponse {
@@ -59,7 +59,7 @@ async fn producers(
     call: &Call,
     topic: &Str,
     partition: i32,
-) -> Result<Vec<ProducerState>, (ErrorCode, Option<Str>)> {
+) -> Result<Array<ProducerState>, (ErrorCode, Option<Str>)> {
     if let Some(problem) = topic_name_problem(topic) {
         let text = Str::from(problem.message(topic)).shortened();
         return Err((ErrorCode::InvalidTopicException, Some(text)));
@@ -80,7 +80,7 @@ async fn producers(
     found.await.map_err(|failure| (failure.code(), None))
 }
 
-fn remembered(shard: &Shard, key: PartitionKey) -> Result<Vec<ProducerState>, OffsetsFailure> {
+fn remembered(shard: &Shard, key: PartitionKey) -> Result<Array<ProducerState>, OffsetsFailure> {
     let partition = shard.replicas.find(&key)?;
     let known = partition.log.producers().into_iter();
     let states = known.map(|(producer_id, entry)| ProducerState {

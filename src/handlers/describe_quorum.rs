@@ -43,7 +43,7 @@ impl Handler for DescribeQuorum {
 
 /// There is one partition to ask for, alone.
 fn asks_for_metadata(request: &DescribeQuorumRequest) -> bool {
-    let [topic] = request.topics.as_slice() else {
+    let Some(topic) = request.topics.only() else {
         return false;
     };
     let indexes = topic.partitions.iter().map(|it| it.partition_index);
@@ -87,18 +87,19 @@ fn answer(call: &Call, quorum: &QuorumInfo) -> DescribeQuorumResponse {
         leader_id: node,
         leader_epoch: quorum.epoch,
         high_watermark: quorum.end_offset,
-        current_voters: vec![voter],
+        current_voters: [voter].into(),
         ..Default::default()
     };
     DescribeQuorumResponse {
         error_message: texts.then(Str::default),
         topics: vec![DescribeQuorumResponseTopicData {
             topic_name: Str::from_static(METADATA_TOPIC),
-            partitions: vec![partition],
-        }],
+            partitions: [partition].into(),
+        }]
+        .into(),
         nodes: match texts {
-            true => nodes(&call.shard.image(), node),
-            false => Vec::new(),
+            true => nodes(&call.shard.image(), node).into(),
+            false => Vec::new().into(),
         },
         ..Default::default()
     }

@@ -117,8 +117,8 @@ impl Page<'_> {
                     leader_epoch: seen.leader_epoch,
                     replica_nodes: seen.replica_nodes,
                     isr_nodes: seen.isr_nodes,
-                    eligible_leader_replicas: Some(partition.elr.to_vec()),
-                    last_known_elr: Some(partition.last_known_elr.to_vec()),
+                    eligible_leader_replicas: Some(partition.elr[..].into()),
+                    last_known_elr: Some(partition.last_known_elr[..].into()),
                     offline_replicas: seen.offline_replicas,
                 }
             })
@@ -130,7 +130,7 @@ impl Page<'_> {
             name: Some(topic.name.clone()),
             topic_id: topic.id,
             is_internal: is_internal(&topic.name),
-            partitions,
+            partitions: partitions.into(),
             topic_authorized_operations: operations::TOPIC,
         });
         if let Some(next) = next {

@@ -83,7 +83,7 @@ fn describe(
             return DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult {
                 user,
                 error_message: None,
-                credential_infos: infos.clone(),
+                credential_infos: infos.clone().into(),
                 ..Default::default()
             };
         }

@@ -4,7 +4,7 @@ use protocol::messages::{
     ElectLeadersRequest, ElectLeadersRequestTopicPartitions, ElectLeadersResponse,
     ElectLeadersResponsePartitionResult, ElectLeadersResponseReplicaElectionResult,
 };
-use protocol::{ErrorCode, Str};
+use protocol::{Array, ErrorCode, Str};
 
 use super::api::{Call, Handler};
 use crate::metadata::{Image, NO_LEADER};
@@ -26,8 +26,8 @@ impl Handler for ElectLeaders {
             0 => PREFERRED,
             _ => request.election_type,
         };
-        let named = request.topic_partitions.as_deref();
-        if named.is_some_and(<[_]>::is_empty) {
+        let named = request.topic_partitions.as_ref();
+        if named.is_some_and(Array::is_empty) {
             return ElectLeadersResponse::default();
         }
         if request.timeout_ms <= 0 {
@@ -79,7 +79,7 @@ fn refused(
     call: &Call,
     error: ErrorCode,
     text: Option<Str>,
-    named: Option<&[ElectLeadersRequestTopicPartitions]>,
+    named: Option<&Array<ElectLeadersRequestTopicPartitions>>,
 ) -> ElectLeadersResponse {
     let results = named.into_iter().flatten().map(|asked| {
         let partitions = asked.partitions.iter();

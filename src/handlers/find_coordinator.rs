@@ -3,7 +3,7 @@
 use protocol::messages::{
     FindCoordinatorRequest, FindCoordinatorResponse, FindCoordinatorResponseCoordinator,
 };
-use protocol::{ErrorCode, Str};
+use protocol::{Array, ErrorCode, Str};
 
 use super::api::{Call, Handler};
 use super::groups::coordinator_of;
@@ -27,7 +27,7 @@ impl Handler for FindCoordinator {
 
     async fn handle(call: Call, request: FindCoordinatorRequest) -> FindCoordinatorResponse {
         if call.version() >= SEVERAL_KEYS {
-            let mut coordinators = Vec::with_capacity(request.coordinator_keys.len());
+            let mut coordinators = Array::new();
             for key in request.coordinator_keys {
                 coordinators.push(find(&call, request.key_type, key).await);
             }

@@ -2,17 +2,16 @@
 
 use std::rc::Rc;
 
-use futures_util::future::join_all;
-use indexmap::IndexMap;
 use protocol::messages::{
     ListOffsetsRequest, ListOffsetsRequestListOffsetsPartition, ListOffsetsResponse,
     ListOffsetsResponseListOffsetsPartitionResponse, ListOffsetsResponseListOffsetsTopicResponse,
 };
-use protocol::{ErrorCode, Str};
+use protocol::{Array, ErrorCode, Str};
 use shards::TaskClass;
 use storage::TimestampOffset;
 
 use super::api::{Call, Handler};
+use super::many::{InOrder, some_at_a_time};
 use crate::replication::{Isolation, OffsetSpec, PartitionKey};
 use crate::shard::Shard;
 
@@ -32,15 +31,15 @@ impl Handler for ListOffsets {
             // Kafka's way to say that there is no such level.
             _ => Err(ErrorCode::UnknownServerError),
         };
-        let mut topics = Vec::with_capacity(request.topics.len());
+        let mut topics = Array::new();
         for (name, partitions) in by_topic(&request) {
-            let asked = partitions.into_values().map(|(partition, twice)| {
+            let asked = partitions.into_iter().map(|(_, (partition, twice))| {
                 // A partition that a request names more than once is refused, and answered once.
                 let refused = twice.then_some(ErrorCode::InvalidRequest);
                 let isolation = isolation.and_then(|level| refused.map_or(Ok(level), Err));
                 one(&call, &name, partition, isolation)
             });
-            let partitions = join_all(asked).await;
+            let partitions = some_at_a_time(asked).await;
             topics.push(ListOffsetsResponseListOffsetsTopicResponse { name, partitions });
         }
         ListOffsetsResponse {
@@ -53,15 +52,14 @@ impl Handler for ListOffsets {
 type Asked<'a> = &'a ListOffsetsRequestListOffsetsPartition;
 
 /// Each topic once, with each of its partitions once and whether that was named again.
-fn by_topic(request: &ListOffsetsRequest) -> IndexMap<Str, IndexMap<i32, (Asked<'_>, bool)>> {
-    let mut topics: IndexMap<Str, IndexMap<i32, (Asked<'_>, bool)>> = IndexMap::new();
+fn by_topic(request: &ListOffsetsRequest) -> InOrder<Str, InOrder<i32, (Asked<'_>, bool)>> {
+    let mut topics: InOrder<Str, InOrder<i32, (Asked<'_>, bool)>> = InOrder::default();
     for topic in &request.topics {
         for partition in &topic.partitions {
-            let partitions = topics.entry(topic.name.clone()).or_default();
-            partitions
-                .entry(partition.partition_index)
-                .and_modify(|(_, twice)| *twice = true)
-                .or_insert((partition, false));
+            let (partitions, _) = topics.entry(topic.name.clone(), InOrder::default);
+            let index = partition.partition_index;
+            let ((_, twice), before) = partitions.entry(index, || (partition, false));
+            *twice |= before;
         }
     }
     topics

@@ -9,7 +9,7 @@ use protocol::messages::{
     MetadataResponseMetadataResponsePartition as MetadataResponsePartition,
     MetadataResponseMetadataResponseTopic as MetadataResponseTopic,
 };
-use protocol::{ErrorCode, Str, Uuid};
+use protocol::{Array, ErrorCode, Str, Uuid};
 
 use super::api::{Call, Handler};
 use super::operations;
@@ -210,8 +210,8 @@ pub(super) fn describe_partition(
             NO_LEADER
         },
         leader_epoch: partition.leader_epoch,
-        replica_nodes: partition.replicas.to_vec(),
-        isr_nodes: partition.isr.to_vec(),
+        replica_nodes: partition.replicas[..].into(),
+        isr_nodes: partition.isr[..].into(),
         offline_replicas: offline,
     }
 }
@@ -233,7 +233,7 @@ fn answer(
     call: &Call,
     image: &Image,
     request: &MetadataRequest,
-    mut topics: Vec<MetadataResponseTopic>,
+    mut topics: Array<MetadataResponseTopic>,
 ) -> MetadataResponse {
     if request.include_topic_authorized_operations {
         for topic in topics.iter_mut().filter(|topic| topic.error_code == 0) {
@@ -254,7 +254,7 @@ fn answer(
 }
 
 /// The brokers that can be reached by the listener that was asked.
-fn brokers(call: &Call, image: &Image) -> Vec<MetadataResponseBroker> {
+fn brokers(call: &Call, image: &Image) -> Array<MetadataResponseBroker> {
     let listener = call.shard.listener_name(call.caller.listener);
     image
         .brokers()

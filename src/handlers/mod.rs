@@ -26,6 +26,7 @@ mod init_producer_id;
 mod list_config_resources;
 mod list_offsets;
 mod loggers;
+mod many;
 mod metadata;
 mod offset_for_leader_epoch;
 mod operations;

@@ -2,12 +2,12 @@
 
 use std::rc::Rc;
 
-use protocol::ErrorCode;
 use protocol::messages::{
     OffsetForLeaderEpochRequest, OffsetForLeaderEpochRequestOffsetForLeaderPartition,
     OffsetForLeaderEpochResponse, OffsetForLeaderEpochResponseEpochEndOffset,
     OffsetForLeaderEpochResponseOffsetForLeaderTopicResult,
 };
+use protocol::{Array, ErrorCode};
 use shards::TaskClass;
 
 use super::api::{Call, Handler};
@@ -24,9 +24,9 @@ impl Handler for OffsetForLeaderEpoch {
         call: Call,
         request: OffsetForLeaderEpochRequest,
     ) -> OffsetForLeaderEpochResponse {
-        let mut topics = Vec::with_capacity(request.topics.len());
+        let mut topics = Array::new();
         for topic in request.topics {
-            let mut partitions = Vec::with_capacity(topic.partitions.len());
+            let mut partitions = Array::new();
             for asked in &topic.partitions {
                 let found = look_up(&call, &topic.topic, asked).await;
                 partitions.push(answer(asked.partition, found));

@@ -266,7 +266,7 @@ fn finish(call: &Call, acks: i16, mut answers: Vec<PartitionAnswer>) -> Answer {
         call,
         &ProduceResponse {
             responses,
-            node_endpoints,
+            node_endpoints: node_endpoints.into(),
             ..Default::default()
         },
     )

@@ -7,7 +7,7 @@ use protocol::stored::{
     BrokerRegistrationChangeRecord, MetadataRecord, PartitionChangeRecord, PartitionRecord,
     ProducerIdsRecord, TopicRecord,
 };
-use protocol::{Str, Uuid};
+use protocol::{Array, Str, Uuid};
 
 use super::broker::BrokerRegistration;
 use super::configs::ResourceType;
@@ -207,12 +207,10 @@ impl Image {
             changed.in_controlled_shutdown = true;
         }
         if !record.log_dirs.is_empty() {
-            changed.log_dirs.clone_from(&record.log_dirs);
+            changed.log_dirs = record.log_dirs.to_vec();
         }
-        if record.cordoned_log_dirs.is_some() {
-            changed
-                .cordoned_log_dirs
-                .clone_from(&record.cordoned_log_dirs);
+        if let Some(cordoned) = &record.cordoned_log_dirs {
+            changed.cordoned_log_dirs = Some(cordoned.to_vec());
         }
         self.brokers.insert(record.broker_id, Arc::new(changed));
         Ok(())
@@ -376,12 +374,12 @@ pub(super) fn merge(partition: &Partition, change: &PartitionChangeRecord) -> Pa
     /// Leader of a change that leaves the leader alone.
     const NO_LEADER_CHANGE: i32 = -2;
 
-    let ids = |new: &Option<Vec<i32>>, old: &[i32]| -> Box<[i32]> {
-        new.as_deref().unwrap_or(old).into()
+    let ids = |new: &Option<Array<i32>>, old: &[i32]| -> Box<[i32]> {
+        new.as_ref().map_or_else(|| old.into(), Box::from)
     };
     let replicas = ids(&change.replicas, &partition.replicas);
     let directories = match &change.directories {
-        Some(directories) => directories.as_slice().into(),
+        Some(directories) => directories.into(),
         None if replicas.len() == partition.directories.len() => partition.directories.clone(),
         None => vec![directory::MIGRATING; replicas.len()].into(),
     };

@@ -1,6 +1,7 @@
 //! Between batches of the metadata log (or of a snapshot) and what stands in them.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
+use protocol::Pieces;
 use protocol::records::{BatchBuilder, BatchView, BuildError, Record, split_batches};
 use protocol::stored::{
     KRaftVersionRecord, LeaderChangeMessage, MetadataRecord, SnapshotFooterRecord,
@@ -158,22 +159,49 @@ impl ControlEntry {
 /// A batch or record that cannot be read, or what `visit` returns.
 pub fn read_entries(
     batches: Bytes,
+    visit: impl FnMut(LogEntry) -> Result<(), EntryError>,
+) -> Result<(), EntryError> {
+    read_entries_of(&mut Pieces::from(batches), visit)
+}
+
+/// The same for batches that are read one after the other.
+///
+/// # Errors
+/// As [`read_entries`].
+pub fn read_entries_of(
+    batches: &mut Pieces,
     mut visit: impl FnMut(LogEntry) -> Result<(), EntryError>,
 ) -> Result<(), EntryError> {
     let mut next_offset = -1;
-    for batch in split_batches(batches) {
-        let batch = batch.map_err(|error| EntryError::new(next_offset, error))?;
-        if next_offset != -1 && batch.base_offset != next_offset {
-            let problem = format!("the next batch starts at {}", batch.base_offset);
-            return Err(EntryError::new(next_offset, problem));
+    while let Some(bytes) = next_batch(batches) {
+        for batch in split_batches(bytes) {
+            let batch = batch.map_err(|error| EntryError::new(next_offset, error))?;
+            if next_offset != -1 && batch.base_offset != next_offset {
+                let problem = format!("the next batch starts at {}", batch.base_offset);
+                return Err(EntryError::new(next_offset, problem));
+            }
+            batch
+                .check_crc()
+                .map_err(|error| EntryError::new(batch.base_offset, error))?;
+            next_offset = batch.next_offset();
+            read_batch(&batch, &mut visit)?;
         }
-        batch
-            .check_crc()
-            .map_err(|error| EntryError::new(batch.base_offset, error))?;
-        next_offset = batch.next_offset();
-        read_batch(&batch, &mut visit)?;
     }
     Ok(())
+}
+
+/// The bytes of the next batch, which may be cut short or say anything; none at the end.
+fn next_batch(batches: &mut Pieces) -> Option<Bytes> {
+    /// Base offset, and the length of what follows.
+    const HEAD: usize = 12;
+    if batches.is_empty() {
+        return None;
+    }
+    let length = batches.peek::<HEAD>().map_or(0, |head| {
+        let [.., a, b, c, d] = head;
+        usize::try_from(i32::from_be_bytes([a, b, c, d])).unwrap_or(0)
+    });
+    Some(batches.take_bytes(HEAD + length))
 }
 
 fn read_batch(
@@ -204,7 +232,7 @@ fn read_batch(
 }
 
 /// Writes records as batches: runs of control and of metadata records, each batch at most
-/// [`BATCH_BYTES_MAX`] long unless a single record is longer.
+/// [`BATCH_BYTES_MAX`] (or [`EntryWriter::batches_of`]) long unless a single record is longer.
 #[derive(Debug)]
 pub struct EntryWriter {
     epoch: i32,
@@ -212,7 +240,8 @@ pub struct EntryWriter {
     next_offset: i64,
     control: bool,
     batch: Option<BatchBuilder>,
-    bytes: BytesMut,
+    batch_bytes_max: usize,
+    batches: Vec<Bytes>,
 }
 
 impl EntryWriter {
@@ -226,8 +255,16 @@ impl EntryWriter {
             next_offset,
             control: false,
             batch: None,
-            bytes: BytesMut::new(),
+            batch_bytes_max: BATCH_BYTES_MAX,
+            batches: Vec::new(),
         }
+    }
+
+    /// The same with batches of at most so many bytes.
+    #[must_use]
+    pub fn batches_of(mut self, bytes: usize) -> Self {
+        self.batch_bytes_max = bytes;
+        self
     }
 
     /// Offset that the next record gets.
@@ -265,22 +302,23 @@ impl EntryWriter {
     pub fn end_batch(&mut self) -> Result<(), EntryError> {
         if let Some(batch) = self.batch.take() {
             let built = batch.build().map_err(|error| self.at(error))?;
-            self.bytes.extend_from_slice(&built);
+            self.batches.push(built.freeze());
         }
         Ok(())
     }
 
-    /// All batches.
+    /// All batches, each by itself.
     ///
     /// # Errors
     /// As [`Self::end_batch`].
-    pub fn finish(mut self) -> Result<Bytes, EntryError> {
+    pub fn finish(mut self) -> Result<Vec<Bytes>, EntryError> {
         self.end_batch()?;
-        Ok(self.bytes.freeze())
+        Ok(self.batches)
     }
 
     fn put(&mut self, control: bool, key: Option<Bytes>, value: Bytes) -> Result<(), EntryError> {
-        let full = |batch: &BatchBuilder| batch.size_in_bytes() + value.len() > BATCH_BYTES_MAX;
+        let max = self.batch_bytes_max;
+        let full = |batch: &BatchBuilder| batch.size_in_bytes() + value.len() > max;
         if self.control != control || self.batch.as_ref().is_some_and(full) {
             self.end_batch()?;
         }

@@ -77,7 +77,7 @@ fn batches_come_back_byte_for_byte() {
                     Entry::Metadata(record) => writer.metadata(&record).unwrap(),
                 }
             }
-            written.extend_from_slice(&writer.finish().unwrap());
+            written.extend(writer.finish().unwrap().concat());
         }
         assert!(written == file, "a batch came back otherwise");
     }
@@ -96,7 +96,7 @@ fn records_are_written_in_the_versions_that_apache_chooses() {
 #[test]
 fn a_snapshot_says_what_the_log_up_to_it_says() {
     let from_log = replay(LOG, AT_91.end_offset);
-    let from_snapshot = replay_snapshot(Bytes::from_static(SNAPSHOT), AT_91).unwrap();
+    let from_snapshot = replay_snapshot(Bytes::from_static(SNAPSHOT).into(), AT_91).unwrap();
     let (mut log, mut snapshot) = (from_log.image().clone(), from_snapshot.image().clone());
     assert_eq!(log.provenance, snapshot.provenance);
     // Where the level changed last is not in a snapshot.
@@ -138,16 +138,16 @@ fn our_snapshot_holds_the_records_of_apaches() {
             },
         ),
     ] {
-        let theirs = replay_snapshot(Bytes::from_static(bytes), id).unwrap();
+        let theirs = replay_snapshot(Bytes::from_static(bytes).into(), id).unwrap();
         let ours = write_snapshot(theirs.image(), theirs.quorum(), 7).unwrap();
         // The same records, though in another order within a kind: Apache's is that of hash maps.
         let mut wanted: Vec<String> = records(bytes);
-        let mut written: Vec<String> = records(&ours);
+        let mut written: Vec<String> = records(&ours.concat());
         assert_eq!(kinds(&wanted), kinds(&written));
         wanted.sort();
         written.sort();
         assert_eq!(wanted, written);
-        let again = replay_snapshot(ours, id).unwrap();
+        let again = replay_snapshot(ours.into(), id).unwrap();
         assert_eq!(again.image(), theirs.image());
         assert_eq!(again.quorum(), theirs.quorum());
     }
@@ -253,10 +253,10 @@ fn half_a_transaction_is_not_seen() {
 
 #[test]
 fn bootstrap_records_are_read_with_the_voters() {
-    let plain = read_checkpoint(Bytes::from_static(FIRST)).unwrap();
+    let plain = read_checkpoint(Bytes::from_static(FIRST).into()).unwrap();
     assert_eq!(plain.records.len(), 6);
     assert_eq!((plain.quorum.kraft_version, plain.quorum.voters), (0, None));
-    let dynamic = read_checkpoint(Bytes::from_static(DYNAMIC_FIRST)).unwrap();
+    let dynamic = read_checkpoint(Bytes::from_static(DYNAMIC_FIRST).into()).unwrap();
     assert_eq!(dynamic.quorum.kraft_version, 1);
     let voters = dynamic.quorum.voters.unwrap();
     let directory = voters.voters[0].voter_directory_id;
@@ -286,7 +286,7 @@ fn a_cut_snapshot_is_refused() {
     {
         if length < whole.len() {
             assert!(
-                read_checkpoint(whole.slice(..length)).is_err(),
+                read_checkpoint(whole.slice(..length).into()).is_err(),
                 "cut at {length}"
             );
         }
@@ -298,7 +298,7 @@ fn a_cut_snapshot_is_refused() {
         let epoch = |end: &usize| (end + 12..end + 16).contains(&at);
         if !epoch(&0) && !batch_ends.iter().any(epoch) {
             assert!(
-                read_checkpoint(damaged.into()).is_err(),
+                read_checkpoint(Bytes::from(damaged).into()).is_err(),
                 "a bit of byte {at} turned"
             );
         }

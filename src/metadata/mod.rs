@@ -26,7 +26,7 @@ pub use broker::{BrokerRegistration, ControllerRegistration, Endpoint, Supported
 pub use diff::{PartitionChange, changed_partitions};
 pub use entries::{
     BATCH_BYTES_MAX, ControlEntry, Entry, EntryError, EntryWriter, LogEntry, VersionedRecord,
-    read_entries,
+    read_entries, read_entries_of,
 };
 pub use image::{ELR_VERSION, Features, Image, METADATA_VERSION, ProducerIds, Provenance, Topic};
 pub use kept::{KeptKey, KeptRecords};

@@ -152,7 +152,7 @@ mod tests {
     fn partition(leader_epoch: i32) -> Partition {
         crate::metadata::records::partition(&PartitionRecord {
             leader_epoch,
-            replicas: vec![1],
+            replicas: [1].into(),
             ..PartitionRecord::default()
         })
     }

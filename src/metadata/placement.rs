@@ -194,16 +194,23 @@ impl Placement {
     }
 }
 
-/// The file: magic, CRC-32C of the rest, and the table in rkyv's form, which is checked when read.
+/// The file: magic, then pieces of the table, each with its length, its CRC-32C, and entries in rkyv's form, which is
+/// checked when read. In pieces, so that many partitions need no memory in one.
 mod file {
+    use std::io::BufRead;
+
+    use bytes::Bytes;
     use rkyv::rancor;
     use rkyv::util::AlignedVec;
 
     use super::{Assignment, Placement};
     use protocol::Uuid;
 
-    const MAGIC: &[u8; 8] = b"RMPLACE1";
-    const HEADER: usize = 12;
+    const MAGIC: &[u8; 8] = b"RMPLACE2";
+    /// Entries of a piece: some 32 KiB.
+    const PIECE_ENTRIES: usize = 1000;
+    /// No piece of as many entries is longer.
+    const PIECE_BYTES_MAX: usize = 64 << 10;
 
     #[derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
     struct StoredEntry {
@@ -213,10 +220,13 @@ mod file {
         revision: u64,
     }
 
+    /// The table's own values stand in every piece.
     #[derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-    struct StoredTable {
+    struct StoredPiece {
         cores: u16,
         revision: u64,
+        /// Entries of all pieces together.
+        count: u64,
         entries: Vec<StoredEntry>,
     }
 
@@ -225,33 +235,38 @@ mod file {
     #[error("the placement table cannot be read: {0}")]
     pub struct PlacementError(String);
 
+    fn wrong<T>(problem: &str) -> Result<T, PlacementError> {
+        Err(PlacementError(problem.to_owned()))
+    }
+
     impl Placement {
-        /// The content of the file.
+        /// The content of the file, in pieces.
         ///
         /// # Errors
         /// Out of memory.
-        pub fn encode(&self) -> Result<Vec<u8>, PlacementError> {
-            let entries = self
+        pub fn encode(&self) -> Result<Vec<Bytes>, PlacementError> {
+            let mut pieces = vec![Bytes::from_static(MAGIC)];
+            let mut entries = self
                 .iter()
                 .map(|(topic, partition, assignment)| StoredEntry {
                     topic: topic.0,
                     partition,
                     core: assignment.core,
                     revision: assignment.revision,
-                })
-                .collect();
-            let table = StoredTable {
-                cores: self.cores(),
-                revision: self.revision,
-                entries,
-            };
-            let body = rkyv::to_bytes::<rancor::Error>(&table)
-                .map_err(|error| PlacementError(error.to_string()))?;
-            let mut file = Vec::with_capacity(HEADER + body.len());
-            file.extend_from_slice(MAGIC);
-            file.extend_from_slice(&crc32c::crc32c(&body).to_be_bytes());
-            file.extend_from_slice(&body);
-            Ok(file)
+                });
+            loop {
+                let piece = StoredPiece {
+                    cores: self.cores(),
+                    revision: self.revision,
+                    count: self.entries.len() as u64,
+                    entries: entries.by_ref().take(PIECE_ENTRIES).collect(),
+                };
+                let last = piece.entries.len() < PIECE_ENTRIES;
+                pieces.push(encode_piece(&piece)?);
+                if last {
+                    return Ok(pieces);
+                }
+            }
         }
 
         /// Reads a file's content. The table is for as many cores as it was written with; see
@@ -259,42 +274,77 @@ mod file {
         ///
         /// # Errors
         /// Not such a file, or a damaged one.
-        pub fn decode(bytes: &[u8]) -> Result<Self, PlacementError> {
-            let wrong = |problem: &str| PlacementError(problem.to_owned());
-            let (header, body) = bytes
-                .split_at_checked(HEADER)
-                .ok_or_else(|| wrong("it is too short"))?;
-            let (magic, crc) = header.split_at(MAGIC.len());
-            if magic != MAGIC {
-                return Err(wrong("it does not begin as one"));
+        pub fn read(file: &mut dyn BufRead) -> Result<Self, PlacementError> {
+            let mut magic = [0; MAGIC.len()];
+            if file.read_exact(&mut magic).is_err() || magic != *MAGIC {
+                return wrong("it does not begin as one");
             }
-            if crc != crc32c::crc32c(body).to_be_bytes() {
-                return Err(wrong("its checksum is wrong"));
+            let mut placement: Option<Self> = None;
+            let mut count = 0;
+            while let Some(body) = read_piece(file)? {
+                let piece = rkyv::access::<ArchivedStoredPiece, rancor::Error>(&body)
+                    .map_err(|error| PlacementError(error.to_string()))?;
+                let cores = piece.cores.to_native();
+                let placement = placement.get_or_insert_with(|| Placement::new(cores));
+                placement.revision = piece.revision.to_native();
+                count = piece.count.to_native();
+                placement.take(piece)?;
             }
-            let mut aligned: AlignedVec = AlignedVec::with_capacity(body.len());
-            aligned.extend_from_slice(body);
-            let table = rkyv::access::<ArchivedStoredTable, rancor::Error>(&aligned)
-                .map_err(|error| PlacementError(error.to_string()))?;
-            let mut placement = Placement::new(table.cores.to_native());
-            for entry in table.entries.iter() {
+            match placement {
+                Some(placement) if placement.entries.len() as u64 == count => Ok(placement),
+                _ => wrong("it is too short"),
+            }
+        }
+
+        fn take(&mut self, piece: &ArchivedStoredPiece) -> Result<(), PlacementError> {
+            for entry in piece.entries.iter() {
                 let core = entry.core.to_native();
-                let Some(load) = placement.load.get_mut(usize::from(core)) else {
-                    return Err(wrong("it names a core that there is not"));
+                let Some(load) = self.load.get_mut(usize::from(core)) else {
+                    return wrong("it names a core that there is not");
                 };
                 *load += 1;
                 let key = (Uuid(entry.topic), entry.partition.to_native());
                 let revision = entry.revision.to_native();
-                if placement
-                    .entries
-                    .insert(key, Assignment { core, revision })
-                    .is_some()
-                {
-                    return Err(wrong("it names a partition twice"));
+                let assignment = Assignment { core, revision };
+                if self.entries.insert(key, assignment).is_some() {
+                    return wrong("it names a partition twice");
                 }
             }
-            placement.revision = table.revision.to_native();
-            Ok(placement)
+            Ok(())
         }
+    }
+
+    fn encode_piece(piece: &StoredPiece) -> Result<Bytes, PlacementError> {
+        let body = rkyv::to_bytes::<rancor::Error>(piece)
+            .map_err(|error| PlacementError(error.to_string()))?;
+        let length = u32::try_from(body.len()).unwrap_or(u32::MAX);
+        let head = [length.to_be_bytes(), crc32c::crc32c(&body).to_be_bytes()];
+        Ok([&head.concat(), &body[..]].concat().into())
+    }
+
+    /// The body of the next piece; none at the end of the file.
+    fn read_piece(file: &mut dyn BufRead) -> Result<Option<AlignedVec>, PlacementError> {
+        if file.fill_buf().is_ok_and(<[u8]>::is_empty) {
+            return Ok(None);
+        }
+        let mut head = [[0; 4]; 2];
+        if file.read_exact(head.as_flattened_mut()).is_err() {
+            return wrong("it is too short");
+        }
+        let [length, crc] = head.map(u32::from_be_bytes);
+        let length = length as usize;
+        if length > PIECE_BYTES_MAX {
+            return wrong("a piece of it is too long");
+        }
+        let mut body = AlignedVec::with_capacity(length);
+        body.resize(length, 0);
+        if file.read_exact(&mut body).is_err() {
+            return wrong("it is too short");
+        }
+        if crc != crc32c::crc32c(&body) {
+            return wrong("its checksum is wrong");
+        }
+        Ok(Some(body))
     }
 }
 
@@ -358,6 +408,22 @@ mod tests {
         assert_eq!(load, placement.load);
     }
 
+    #[test]
+    fn many_entries_are_written_in_pieces() {
+        for count in [0, 999, 1000, 1001, 3500] {
+            let mut placement = Placement::new(2);
+            for index in 0..count {
+                placement.assign(topic(7), index);
+            }
+            let pieces = placement.encode().unwrap();
+            assert!(pieces.iter().all(|piece| piece.len() < 64 << 10));
+            assert_eq!(Placement::read(&mut &pieces.concat()[..]), Ok(placement));
+            // Whole pieces that are missing are noticed, too.
+            let some = [&pieces[..1], &pieces[2..]].concat().concat();
+            assert!(Placement::read(&mut &some[..]).is_err());
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -375,8 +441,8 @@ mod tests {
                 }
                 check(&placement);
             }
-            let bytes = placement.encode().unwrap();
-            prop_assert_eq!(Placement::decode(&bytes).unwrap(), placement);
+            let bytes = placement.encode().unwrap().concat();
+            prop_assert_eq!(Placement::read(&mut &bytes[..]).unwrap(), placement);
         }
 
         #[test]
@@ -385,12 +451,12 @@ mod tests {
             for index in 0..10 {
                 placement.assign(topic(7), index);
             }
-            let bytes = placement.encode().unwrap();
+            let bytes = placement.encode().unwrap().concat();
             let mut damaged = bytes.clone();
             let at = at % bytes.len();
             damaged[at] ^= 1 << bit;
-            prop_assert!(Placement::decode(&damaged).is_err());
-            prop_assert!(Placement::decode(&bytes[..length % bytes.len()]).is_err());
+            prop_assert!(Placement::read(&mut &damaged[..]).is_err());
+            prop_assert!(Placement::read(&mut &bytes[..length % bytes.len()]).is_err());
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Between stored records and the values of the image.
 
-use protocol::Str;
 use protocol::stored::{
     ConfigRecord, FeatureLevelRecord, MetadataRecord, PartitionRecord, ProducerIdsRecord,
     RegisterBrokerRecord, RegisterBrokerRecordBrokerEndpoint, RegisterBrokerRecordBrokerFeature,
     RegisterControllerRecord, RegisterControllerRecordControllerEndpoint,
     RegisterControllerRecordControllerFeature, TopicRecord,
 };
+use protocol::{Array, Str};
 
 use super::broker::{BrokerRegistration, ControllerRegistration, Endpoint, SupportedFeature};
 use super::image::{ELR_VERSION, Image, Topic};
@@ -31,8 +31,8 @@ pub(super) fn broker(record: &RegisterBrokerRecord) -> BrokerRegistration {
         fenced: record.fenced,
         in_controlled_shutdown: record.in_controlled_shutdown,
         is_migrating_zk_broker: record.is_migrating_zk_broker,
-        log_dirs: record.log_dirs.clone(),
-        cordoned_log_dirs: record.cordoned_log_dirs.clone(),
+        log_dirs: record.log_dirs.to_vec(),
+        cordoned_log_dirs: record.cordoned_log_dirs.as_ref().map(Array::to_vec),
     }
 }
 
@@ -101,8 +101,8 @@ pub fn broker_record(broker: &BrokerRegistration) -> RegisterBrokerRecord {
         rack: broker.rack.clone(),
         fenced: broker.fenced,
         in_controlled_shutdown: broker.in_controlled_shutdown,
-        log_dirs: broker.log_dirs.clone(),
-        cordoned_log_dirs: broker.cordoned_log_dirs.clone(),
+        log_dirs: broker.log_dirs.clone().into(),
+        cordoned_log_dirs: broker.cordoned_log_dirs.clone().map(Array::from),
     }
 }
 
@@ -136,19 +136,19 @@ pub fn controller_record(controller: &ControllerRegistration) -> RegisterControl
 }
 
 pub(super) fn partition(record: &PartitionRecord) -> Partition {
-    let boxed = |ids: &Option<Vec<i32>>| ids.as_deref().unwrap_or_default().into();
+    let boxed = |ids: &Option<Array<i32>>| ids.as_ref().map(Box::from).unwrap_or_default();
     // Before directories were known (metadata.version below 3.7-IV2) the list is empty.
     let directories = if record.directories.is_empty() {
         vec![directory::MIGRATING; record.replicas.len()].into()
     } else {
-        record.directories.as_slice().into()
+        (&record.directories).into()
     };
     Partition {
-        replicas: record.replicas.as_slice().into(),
+        replicas: (&record.replicas).into(),
         directories,
-        isr: record.isr.as_slice().into(),
-        removing_replicas: record.removing_replicas.as_slice().into(),
-        adding_replicas: record.adding_replicas.as_slice().into(),
+        isr: (&record.isr).into(),
+        removing_replicas: (&record.removing_replicas).into(),
+        adding_replicas: (&record.adding_replicas).into(),
         elr: boxed(&record.eligible_leader_replicas),
         last_known_elr: boxed(&record.last_known_elr),
         leader: record.leader,
@@ -168,19 +168,19 @@ pub fn partition_record(
     partition: &Partition,
     elr_enabled: bool,
 ) -> PartitionRecord {
-    let elr = |ids: &[i32]| (elr_enabled && !ids.is_empty()).then(|| ids.to_vec());
+    let elr = |ids: &[i32]| (elr_enabled && !ids.is_empty()).then(|| ids.into());
     PartitionRecord {
         partition_id: index,
         topic_id: topic,
-        replicas: partition.replicas.to_vec(),
-        isr: partition.isr.to_vec(),
-        removing_replicas: partition.removing_replicas.to_vec(),
-        adding_replicas: partition.adding_replicas.to_vec(),
+        replicas: partition.replicas[..].into(),
+        isr: partition.isr[..].into(),
+        removing_replicas: partition.removing_replicas[..].into(),
+        adding_replicas: partition.adding_replicas[..].into(),
         leader: partition.leader,
         leader_recovery_state: partition.leader_recovery_state,
         leader_epoch: partition.leader_epoch,
         partition_epoch: partition.partition_epoch,
-        directories: partition.directories.to_vec(),
+        directories: partition.directories[..].into(),
         eligible_leader_replicas: elr(&partition.elr),
         last_known_elr: elr(&partition.last_known_elr),
     }

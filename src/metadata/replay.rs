@@ -166,11 +166,8 @@ impl Replay {
 /// True if `voters` is one node with this id (and this directory, where the set knows it).
 #[must_use]
 pub fn is_only_voter(voters: &VotersRecord, id: i32, directory: Uuid) -> bool {
-    match voters.voters.as_slice() {
-        [only] => {
-            let anywhere = only.voter_directory_id == Uuid::ZERO;
-            only.voter_id == id && (anywhere || only.voter_directory_id == directory)
-        }
-        _ => false,
-    }
+    voters.voters.only().is_some_and(|only| {
+        let anywhere = only.voter_directory_id == Uuid::ZERO;
+        only.voter_id == id && (anywhere || only.voter_directory_id == directory)
+    })
 }

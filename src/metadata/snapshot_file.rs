@@ -2,10 +2,11 @@
 //! records between a header and a footer, as Apache writes them.
 
 use bytes::Bytes;
+use protocol::Pieces;
 use protocol::stored::{KRaftVersionRecord, SnapshotFooterRecord, SnapshotHeaderRecord};
 
 use super::entries::{
-    ControlEntry, Entry, EntryError, EntryWriter, LogEntry, VersionedRecord, read_entries,
+    ControlEntry, Entry, EntryError, EntryWriter, LogEntry, VersionedRecord, read_entries_of,
 };
 use super::image::{Image, Provenance};
 use super::records::snapshot_records;
@@ -68,7 +69,10 @@ impl SnapshotId {
     }
 }
 
-/// Bytes of a snapshot of `image`.
+/// Batches of a snapshot are no longer: each is read and written in one piece of memory.
+const BATCH_BYTES: usize = 64 << 10;
+
+/// Bytes of a snapshot of `image`, in pieces.
 ///
 /// The voters go with it when `kraft.version` is above 0, since the log before it may be deleted.
 ///
@@ -79,7 +83,7 @@ pub fn write_snapshot(
     image: &Image,
     quorum: &QuorumFacts,
     now_ms: i64,
-) -> Result<Bytes, EntryError> {
+) -> Result<Vec<Bytes>, EntryError> {
     if image.unknown_records > 0 {
         let problem = format!(
             "{} record(s) of unknown types would be lost",
@@ -93,18 +97,19 @@ pub fn write_snapshot(
             .metadata_version()
             .unwrap_or(MINIMUM_METADATA_VERSION),
     );
-    let mut records = Vec::new();
-    snapshot_records(image, |record| records.push(version.versioned(record)));
-    write_checkpoint(
-        &records,
-        quorum,
-        SnapshotId::of(image).epoch,
-        image.provenance.timestamp_ms.max(0),
-        now_ms,
-    )
+    let timestamp_ms = image.provenance.timestamp_ms.max(0);
+    let mut writer = begin(quorum, SnapshotId::of(image).epoch, timestamp_ms, now_ms)?;
+    let mut written = Ok(());
+    snapshot_records(image, |record| {
+        if written.is_ok() {
+            written = writer.metadata(&version.versioned(record));
+        }
+    });
+    written?;
+    end(writer)
 }
 
-/// Bytes of a checkpoint with these records: header, voters, records, footer.
+/// Bytes of a checkpoint with these records, in pieces: header, voters, records, footer.
 ///
 /// # Errors
 /// A record cannot be written in its version.
@@ -114,8 +119,22 @@ pub fn write_checkpoint(
     epoch: i32,
     last_contained_log_timestamp: i64,
     now_ms: i64,
-) -> Result<Bytes, EntryError> {
-    let mut writer = EntryWriter::new(0, epoch, now_ms);
+) -> Result<Vec<Bytes>, EntryError> {
+    let mut writer = begin(quorum, epoch, last_contained_log_timestamp, now_ms)?;
+    for record in records {
+        writer.metadata(record)?;
+    }
+    end(writer)
+}
+
+/// What stands before the records.
+fn begin(
+    quorum: &QuorumFacts,
+    epoch: i32,
+    last_contained_log_timestamp: i64,
+    now_ms: i64,
+) -> Result<EntryWriter, EntryError> {
+    let mut writer = EntryWriter::new(0, epoch, now_ms).batches_of(BATCH_BYTES);
     writer.control(&ControlEntry::SnapshotHeader(SnapshotHeaderRecord {
         version: 0,
         last_contained_log_timestamp,
@@ -126,9 +145,11 @@ pub fn write_checkpoint(
             writer.control(&ControlEntry::Voters(voters.clone()))?;
         }
     }
-    for record in records {
-        writer.metadata(record)?;
-    }
+    Ok(writer)
+}
+
+/// What stands behind them.
+fn end(mut writer: EntryWriter) -> Result<Vec<Bytes>, EntryError> {
     writer.end_batch()?;
     writer.control(&ControlEntry::SnapshotFooter(SnapshotFooterRecord {
         version: 0,
@@ -158,10 +179,10 @@ pub struct Checkpoint {
 ///
 /// # Errors
 /// Bytes that cannot be read, or no header, or no footer: the file was not written to its end.
-pub fn read_checkpoint(bytes: Bytes) -> Result<Checkpoint, EntryError> {
+pub fn read_checkpoint(content: Pieces) -> Result<Checkpoint, EntryError> {
     let mut checkpoint = Checkpoint::default();
     let mut records = Vec::new();
-    let (quorum, timestamp) = walk(bytes, |entry| {
+    let (quorum, timestamp) = walk(content, |entry| {
         if let Entry::Metadata(record) = entry.entry {
             records.push(record);
         }
@@ -173,13 +194,21 @@ pub fn read_checkpoint(bytes: Bytes) -> Result<Checkpoint, EntryError> {
     Ok(checkpoint)
 }
 
+/// Append time of the last record that a snapshot stands for, unix ms.
+///
+/// # Errors
+/// As [`read_checkpoint`].
+pub fn last_contained_log_timestamp(content: Pieces) -> Result<i64, EntryError> {
+    walk(content, |_| Ok(())).map(|(_, timestamp_ms)| timestamp_ms)
+}
+
 /// Replays a snapshot into an empty [`Replay`].
 ///
 /// # Errors
 /// As [`read_checkpoint`], and a record that contradicts those before it.
-pub fn replay_snapshot(bytes: Bytes, id: SnapshotId) -> Result<Replay, EntryError> {
+pub fn replay_snapshot(content: Pieces, id: SnapshotId) -> Result<Replay, EntryError> {
     let mut replay = Replay::default();
-    let (_, timestamp_ms) = walk(bytes, |entry| replay.apply_from_snapshot(&entry))?;
+    let (_, timestamp_ms) = walk(content, |entry| replay.apply_from_snapshot(&entry))?;
     replay.end_snapshot(Provenance {
         offset: id.end_offset - 1,
         epoch: id.epoch,
@@ -190,13 +219,13 @@ pub fn replay_snapshot(bytes: Bytes, id: SnapshotId) -> Result<Replay, EntryErro
 
 /// Walks all entries and checks that they stand between a header and a footer.
 fn walk(
-    bytes: Bytes,
+    mut content: Pieces,
     mut visit: impl FnMut(LogEntry) -> Result<(), EntryError>,
 ) -> Result<(QuorumFacts, i64), EntryError> {
     let mut quorum = QuorumFacts::default();
     let mut header = None;
     let mut ended = false;
-    read_entries(bytes, |entry| {
+    read_entries_of(&mut content, |entry| {
         let offset = entry.offset;
         match &entry.entry {
             Entry::Control(ControlEntry::SnapshotHeader(it)) if header.is_none() && offset == 0 => {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use protocol::Array;
 use protocol::records::compress::Scratch;
 use shards::Core;
 use storage::{StorageError, TopicPartition};
@@ -132,7 +133,7 @@ impl Replicas {
     }
 
     /// All partitions, in the order of their keys.
-    pub fn all(&self) -> Vec<Rc<Partition>> {
+    pub fn all(&self) -> Array<Rc<Partition>> {
         self.partitions.borrow().values().cloned().collect()
     }
 

@@ -36,9 +36,8 @@ impl Ballast {
         let Some(directory) = self.path.parent() else {
             return;
         };
-        let entries = dir::read_dir(&self.core, directory).await;
-        let held = |name: &std::ffi::OsStr| name == FILE;
-        if !entries.is_ok_and(|entries| !entries.iter().any(|entry| held(&entry.name))) {
+        let held = dir::metadata(&self.core, &self.path).await;
+        if !held.is_err_and(|error| error.kind() == ErrorKind::NotFound) {
             return;
         }
         let space = dir::free_space(&self.core, directory).await;

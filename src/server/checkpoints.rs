@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use futures_util::future::{Either, join_all, select};
+use protocol::Array;
 use shards::{Core, TaskClass};
 use storage::TopicPartition;
 use storage::disk::{self, Checkpoint};
@@ -41,7 +42,7 @@ pub async fn keep(
                     std::future::ready(hosted::describe_all(shard))
                 })
         });
-        let logs: Vec<ClosedLog> = join_all(asked).await.into_iter().flatten().collect();
+        let logs: Array<ClosedLog> = join_all(asked).await.into_iter().flatten().collect();
         let mut now = by_directory(&logs);
         now.retain(|directory, _| hosting.online(directory).is_some());
         if now != last {
@@ -56,33 +57,28 @@ pub async fn keep(
 /// The entries of one directory's checkpoints.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entries {
-    recovery_points: Vec<(TopicPartition, i64)>,
-    log_starts: Vec<(TopicPartition, i64)>,
-    high_watermarks: Vec<(TopicPartition, i64)>,
+    recovery_points: BTreeMap<TopicPartition, i64>,
+    log_starts: BTreeMap<TopicPartition, i64>,
+    high_watermarks: BTreeMap<TopicPartition, i64>,
 }
 
 /// Sorts what the logs say by their directory.
-pub fn by_directory(logs: &[ClosedLog]) -> BTreeMap<PathBuf, Entries> {
+pub fn by_directory(logs: &Array<ClosedLog>) -> BTreeMap<PathBuf, Entries> {
     let mut directories: BTreeMap<PathBuf, Entries> = BTreeMap::new();
     for log in logs {
         let entries = directories.entry(log.log_directory.clone()).or_default();
         let name = &log.partition;
         entries
             .recovery_points
-            .push((name.clone(), log.recovery_point));
+            .insert(name.clone(), log.recovery_point);
         entries
             .high_watermarks
-            .push((name.clone(), log.high_watermark));
+            .insert(name.clone(), log.high_watermark);
         if log.log_start_offset > 0 {
             entries
                 .log_starts
-                .push((name.clone(), log.log_start_offset));
+                .insert(name.clone(), log.log_start_offset);
         }
-    }
-    for entries in directories.values_mut() {
-        entries.recovery_points.sort();
-        entries.log_starts.sort();
-        entries.high_watermarks.sort();
     }
     directories
 }

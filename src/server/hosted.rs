@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use protocol::Str;
+use protocol::{Array, Str};
 use shards::TaskClass;
 use storage::{Log, OpenOptions, RecoveryReport, Shutdown, StorageError, TopicPartition};
 use tracing::{error, info, warn};
@@ -44,7 +44,7 @@ pub struct OpenJob {
 
 /// Opens partitions on this core, some at a time. One that cannot be opened is offline, with the
 /// reason in the log; the others go on. Returns how many are offline.
-pub async fn open_all(shard: Rc<Shard>, jobs: Vec<OpenJob>) -> usize {
+pub async fn open_all(shard: Rc<Shard>, jobs: Array<OpenJob>) -> usize {
     let mut offline = 0;
     let mut waiting = jobs.into_iter();
     let mut opening = FuturesUnordered::new();
@@ -180,7 +180,7 @@ pub fn tell(name: &TopicPartition, report: &RecoveryReport) {
 
 /// Deletes partitions whose topic is gone: they answer no more, and their directories are renamed
 /// and then removed.
-pub async fn delete_all(shard: Rc<Shard>, keys: Vec<PartitionKey>) {
+pub async fn delete_all(shard: Rc<Shard>, keys: Array<PartitionKey>) {
     for key in keys {
         let unopened = shard.replicas.unopened(&key);
         let Some(partition) = shard.replicas.remove(&key) else {
@@ -243,7 +243,7 @@ pub struct ClosedLog {
 }
 
 /// The state of every log of this core, as the checkpoints have it.
-pub fn describe_all(shard: &Shard) -> Vec<ClosedLog> {
+pub fn describe_all(shard: &Shard) -> Array<ClosedLog> {
     shard
         .replicas
         .all()
@@ -253,7 +253,7 @@ pub fn describe_all(shard: &Shard) -> Vec<ClosedLog> {
 }
 
 /// The log directory of every partition of this core.
-pub fn where_they_lie(shard: &Shard) -> Vec<(PartitionKey, PathBuf)> {
+pub fn where_they_lie(shard: &Shard) -> Array<(PartitionKey, PathBuf)> {
     let partitions = shard.replicas.all();
     partitions
         .iter()
@@ -262,11 +262,11 @@ pub fn where_they_lie(shard: &Shard) -> Vec<(PartitionKey, PathBuf)> {
 }
 
 /// Leaves every log of this core as a clean stop must.
-pub async fn close_all(shard: Rc<Shard>) -> Vec<ClosedLog> {
+pub async fn close_all(shard: Rc<Shard>) -> Array<ClosedLog> {
     shard.groups.resign_all();
     let mut closing = FuturesUnordered::new();
     let mut waiting = shard.replicas.all().into_iter();
-    let mut closed = Vec::with_capacity(waiting.len());
+    let mut closed = Array::new();
     loop {
         while closing.len() < OPENING {
             match waiting.next() {
@@ -285,7 +285,7 @@ pub async fn close_all(shard: Rc<Shard>) -> Vec<ClosedLog> {
 }
 
 /// Removes the journals, now that no log needs them. Where one stays, its directory is not clean.
-async fn close_journals(shard: &Shard, closed: &mut [ClosedLog]) {
+async fn close_journals(shard: &Shard, closed: &mut Array<ClosedLog>) {
     for failure in shard.storage.close_journals().await {
         error!(%failure, "a journal could not be removed; its directory is recovered at the next start");
         for log in closed.iter_mut() {

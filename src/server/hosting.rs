@@ -10,9 +10,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use futures_util::future::join_all;
-use protocol::{Str, Uuid};
+use protocol::{Array, Pieces, Str, Uuid};
 use shards::io::dir;
 use shards::{BackendKind, CoreId, TaskClass};
 use storage::{Shutdown, StorageError, TopicPartition};
@@ -54,12 +53,12 @@ pub struct Hosting {
 /// The work that a change means for one core.
 #[derive(Default)]
 struct CoreWork {
-    open: Vec<OpenJob>,
+    open: Array<OpenJob>,
     /// Partitions whose log directory is not there.
-    offline: Vec<(PartitionKey, StorageError)>,
-    delete: Vec<PartitionKey>,
-    lead: Vec<(PartitionKey, i32)>,
-    settings: Vec<(PartitionKey, Arc<PartitionSettings>)>,
+    offline: Array<(PartitionKey, StorageError)>,
+    delete: Array<PartitionKey>,
+    lead: Array<(PartitionKey, i32)>,
+    settings: Array<(PartitionKey, Arc<PartitionSettings>)>,
 }
 
 impl Hosting {
@@ -70,8 +69,8 @@ impl Hosting {
         backend: BackendKind,
     ) -> Self {
         let path = shard.config.storage.metadata_log_dir.join(PLACEMENT_FILE);
-        let stored = dir::read_file(&shard.core, &path, PLACEMENT_BYTES_MAX).await;
-        let placement = match stored.map(|bytes| Placement::decode(&bytes)) {
+        let stored = dir::read_pieces(&shard.core, &path, PLACEMENT_BYTES_MAX).await;
+        let placement = match stored.map(|file| Placement::read(&mut Pieces::from(file))) {
             Ok(Ok(placement)) => placement.for_cores(shard.core_count()),
             Ok(Err(problem)) => {
                 warn!(file = %path.display(), %problem, "placing all partitions anew");
@@ -122,7 +121,7 @@ impl Hosting {
             self.placement_dirty.set(true);
         }
         let mut work: BTreeMap<CoreId, CoreWork> = BTreeMap::new();
-        let (mut count, mut gone) = (0, Vec::new());
+        let (mut count, mut gone) = (0, Array::new());
         for topic in image.topics() {
             let settings = Arc::new(self.settings_of(&image, &topic.name));
             for (index, partition) in topic.partitions.iter() {
@@ -271,7 +270,7 @@ impl Hosting {
             (said != lies).then_some((key.topic_id, key.partition, lies))
         };
         let found = join_all(asked).await.into_iter().flatten();
-        let assignments: Vec<_> = found.filter_map(elsewhere).collect();
+        let assignments: Array<_> = found.filter_map(elsewhere).collect();
         if assignments.is_empty() {
             return;
         }
@@ -386,12 +385,9 @@ impl Hosting {
         }
         let encoded = self.placement.borrow().encode();
         let written = match encoded {
-            Ok(bytes) => {
-                let contents = Bytes::from(bytes);
-                dir::write_file_atomic(&self.shard.core, &self.placement_path, contents)
-                    .await
-                    .map_err(|error| error.to_string())
-            }
+            Ok(pieces) => dir::write_pieces_atomic(&self.shard.core, &self.placement_path, pieces)
+                .await
+                .map_err(|error| error.to_string()),
             Err(problem) => Err(problem.to_string()),
         };
         if let Err(problem) = written {
@@ -438,7 +434,7 @@ async fn prepare(shard: Rc<Shard>, work: CoreWork) {
     hosted::open_all(shard, work.open).await;
 }
 
-fn set_offline(shard: &Shard, partitions: Vec<(PartitionKey, StorageError)>) {
+fn set_offline(shard: &Shard, partitions: Array<(PartitionKey, StorageError)>) {
     for (key, missing) in partitions {
         shard.replicas.set_offline(key, missing, None);
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use protocol::Uuid;
+use protocol::{Array, Uuid};
 use shards::io::dir::FileLock;
 use shards::{Core, TaskClass};
 use storage::disk::{self, Checkpoint};
@@ -163,7 +163,7 @@ async fn lock_patiently(core: &Core, path: &Path) -> Result<FileLock, ServeError
 /// A checkpoint that cannot be read costs a longer recovery, not the start.
 async fn read(core: &Core, path: &Path, kind: Checkpoint) -> BTreeMap<TopicPartition, i64> {
     match disk::read_checkpoint(core, path, kind).await {
-        Ok(entries) => entries.into_iter().collect(),
+        Ok(entries) => entries,
         Err(failure) => {
             warn!(%failure, "a checkpoint cannot be read; recovery starts from the beginning");
             BTreeMap::new()
@@ -255,7 +255,7 @@ async fn set_aside(core: &Core, directory: &Path, name: &TopicPartition) {
 }
 
 /// Tells of partitions that were there when the broker stopped cleanly, and lie nowhere now.
-pub fn tell_gone(partitions: &[TopicPartition]) {
+pub fn tell_gone(partitions: &Array<TopicPartition>) {
     if let Some(first) = partitions.first() {
         error!(
             count = partitions.len(), %first,

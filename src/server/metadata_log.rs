@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use bytes::{Bytes, BytesMut};
 use planted::Bug;
-use protocol::records::{BatchView, split_batches};
+use protocol::Pieces;
 use shards::io::dir;
 use storage::{
     AppendOrigin, Log, LogConfig, OpenOptions, Piece, ReadLimits, Shutdown, Storage, StorageError,
@@ -117,11 +117,11 @@ impl MetadataLogFile {
         Ok(bytes.freeze())
     }
 
-    async fn append_batches(&self, batches: Bytes, epoch: i32) -> Result<(), MetadataLogError> {
-        let batches: Result<Vec<Bytes>, _> = split_batches(batches)
-            .map(|batch| batch.map(BatchView::into_bytes))
-            .collect();
-        let batches = batches.map_err(failed)?;
+    async fn append_batches(
+        &self,
+        batches: Vec<Bytes>,
+        epoch: i32,
+    ) -> Result<(), MetadataLogError> {
         match self.append_once(&batches, epoch).await {
             Err(MetadataLogError::Full(_)) if self.ballast.release().await => {
                 self.append_once(&batches, epoch).await
@@ -138,15 +138,15 @@ impl MetadataLogFile {
         ticket.await.map_err(refused)
     }
 
-    async fn put_file(&self, path: &Path, content: Bytes) -> Result<(), MetadataLogError> {
+    async fn put_file(&self, path: &Path, content: Vec<Bytes>) -> Result<(), MetadataLogError> {
         let core = self.storage.core();
-        let mut done = dir::write_file_atomic(core, path, content.clone()).await;
+        let mut done = dir::write_pieces_atomic(core, path, content.clone()).await;
         if done
             .as_ref()
             .is_err_and(|error| error.kind() == ErrorKind::StorageFull)
             && self.ballast.release().await
         {
-            done = dir::write_file_atomic(core, path, content).await;
+            done = dir::write_pieces_atomic(core, path, content).await;
         }
         done.map_err(|error| failed(format!("write {}: {error}", path.display())))
     }
@@ -199,7 +199,7 @@ impl MetadataLog for MetadataLogFile {
         self.log.size_bytes()
     }
 
-    fn append(&self, batches: Bytes, epoch: i32) -> LogFuture<'_, ()> {
+    fn append(&self, batches: Vec<Bytes>, epoch: i32) -> LogFuture<'_, ()> {
         Box::pin(self.append_batches(batches, epoch))
     }
 
@@ -219,18 +219,18 @@ impl MetadataLog for MetadataLogFile {
         Box::pin(self.list_files())
     }
 
-    fn read_file(&self, name: &str) -> LogFuture<'_, Option<Bytes>> {
+    fn read_file(&self, name: &str) -> LogFuture<'_, Option<Pieces>> {
         let path = self.path(name);
         Box::pin(async move {
-            match dir::read_file(self.storage.core(), &path, FILE_BYTES_MAX).await {
-                Ok(content) => Ok(Some(content)),
+            match dir::read_pieces(self.storage.core(), &path, FILE_BYTES_MAX).await {
+                Ok(content) => Ok(Some(content.into())),
                 Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
                 Err(error) => Err(failed(format!("read {}: {error}", path.display()))),
             }
         })
     }
 
-    fn write_file(&self, name: &str, content: Bytes) -> LogFuture<'_, ()> {
+    fn write_file(&self, name: &str, content: Vec<Bytes>) -> LogFuture<'_, ()> {
         let path = self.path(name);
         Box::pin(async move { self.put_file(&path, content).await })
     }

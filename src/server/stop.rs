@@ -1,6 +1,7 @@
 //! The way down: no new connections, answer what is in flight, close every log, write the clean
 //! marker. A directory whose logs did not all close gets no marker and is recovered next time.
 
+use protocol::Array;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -36,7 +37,7 @@ pub async fn run(shard: &Rc<Shard>, running: Running) {
                 hosted::close_all(shard.clone())
             })
     });
-    let logs: Vec<ClosedLog> = join_all(closed).await.into_iter().flatten().collect();
+    let logs: Array<ClosedLog> = join_all(closed).await.into_iter().flatten().collect();
     let failed = shard.cores().map(|core| {
         shard
             .mesh()

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use clap::Args;
 use protocol::messages::{ApiVersionsRequest, ApiVersionsResponseApiVersion};
-use protocol::{ApiKey, ListenerKind};
+use protocol::{ApiKey, Array, ListenerKind};
 
 use super::Failure;
 use super::client::{Client, ClientError, Node};
@@ -52,7 +52,7 @@ pub(super) fn show(client: &mut Client, out: &mut dyn Write) -> Result<(), Failu
 }
 
 /// One line an API, by key, also for those that the broker does not have.
-fn lines(apis: &[ApiVersionsResponseApiVersion]) -> Vec<String> {
+fn lines(apis: &Array<ApiVersionsResponseApiVersion>) -> Vec<String> {
     let mut lines = BTreeMap::new();
     for api in ApiKey::all().filter(|api| api.versions_on(ListenerKind::Broker).is_some()) {
         lines.insert(api.code(), format!("{api}({}): UNSUPPORTED", api.code()));
@@ -101,6 +101,6 @@ mod tests {
         assert_eq!(line(12, 9, 9), "Heartbeat(12): 9 [unusable: node too new]");
         assert_eq!(line(1, 0, 3), "Fetch(1): 0 to 3 [unusable: node too old]");
         assert_eq!(line(999, 0, 1), "UNKNOWN(999): 0 to 1");
-        assert!(lines(&[]).contains(&"Heartbeat(12): UNSUPPORTED".to_owned()));
+        assert!(lines(&[].into()).contains(&"Heartbeat(12): UNSUPPORTED".to_owned()));
     }
 }

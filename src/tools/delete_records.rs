@@ -86,7 +86,7 @@ fn request(
         topics.into_iter().map(
             |(name, partitions)| DeleteRecordsRequestDeleteRecordsTopic {
                 name: name.clone(),
-                partitions,
+                partitions: partitions.into(),
             },
         );
     DeleteRecordsRequest {

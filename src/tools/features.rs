@@ -173,7 +173,7 @@ fn describe(
         ClientError::check(answer.error_code, None)?;
         Ok(answer)
     })?;
-    let mut supported = answer.supported_features;
+    let mut supported = Vec::from(answer.supported_features);
     supported.sort_by(|a, b| a.name.cmp(&b.name));
     let epoch = match answer.finalized_features_epoch {
         epoch if epoch >= 0 => epoch.to_string(),

@@ -89,7 +89,7 @@ fn describe(client: &mut Client, broker: i32) -> Result<Vec<LogDir>, ClientError
     client.retrying(|client| {
         let response = client.send(Node::Id(broker), &request)?;
         ClientError::check(response.error_code, None)?;
-        Ok(response.results)
+        Ok(response.results.into())
     })
 }
 

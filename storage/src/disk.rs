@@ -7,9 +7,10 @@ use crate::checkpoint;
 use crate::error::StorageError;
 use crate::names::{DirectoryKind, TopicPartition, directory_kind};
 use bytes::Bytes;
-use protocol::Uuid;
+use protocol::{Pieces, Uuid};
 use shards::Core;
 use shards::io::dir::{self, FileLock};
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -69,13 +70,14 @@ pub async fn read_checkpoint(
     core: &Core,
     log_directory: &Path,
     which: Checkpoint,
-) -> Result<Vec<(TopicPartition, i64)>, StorageError> {
+) -> Result<BTreeMap<TopicPartition, i64>, StorageError> {
     let path = log_directory.join(which.file_name());
-    let Some(text) = read_text(core, &path).await? else {
-        return Ok(Vec::new());
-    };
-    checkpoint::decode_offsets(&text)
-        .map_err(|fault| StorageError::corrupt(&path, fault.line as u64, fault.to_string()))
+    match dir::read_pieces(core, &path, CHECKPOINT_BYTES_MAX).await {
+        Ok(text) => checkpoint::decode_offsets(&mut Pieces::from(text))
+            .map_err(|fault| StorageError::corrupt(&path, fault.line as u64, fault.to_string())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(BTreeMap::new()),
+        Err(error) => Err(StorageError::io("read", &path, error)),
+    }
 }
 
 /// Replaces a checkpoint.
@@ -86,10 +88,13 @@ pub async fn write_checkpoint(
     core: &Core,
     log_directory: &Path,
     which: Checkpoint,
-    offsets: &[(TopicPartition, i64)],
+    offsets: &BTreeMap<TopicPartition, i64>,
 ) -> Result<(), StorageError> {
-    let text = checkpoint::encode_offsets(offsets.iter().map(|(at, offset)| (at, *offset)));
-    write(core, &log_directory.join(which.file_name()), text).await
+    let path = log_directory.join(which.file_name());
+    let pieces = checkpoint::encode_offsets(offsets.iter().map(|(at, offset)| (at, *offset)));
+    dir::write_pieces_atomic(core, &path, pieces)
+        .await
+        .map_err(|error| StorageError::io("write", &path, error))
 }
 
 /// The clean-shutdown marker: `None` where it is missing, else the broker epoch in it, if any (KIP-966).
@@ -142,22 +147,23 @@ pub struct FoundDirectory {
 ///
 /// # Errors
 /// I/O errors.
-pub async fn list(core: &Core, log_directory: &Path) -> Result<Vec<FoundDirectory>, StorageError> {
+pub async fn list(
+    core: &Core,
+    log_directory: &Path,
+) -> Result<impl Iterator<Item = FoundDirectory>, StorageError> {
     let entries = dir::read_dir(core, log_directory)
         .await
         .map_err(|error| StorageError::io("list", log_directory, error))?;
     let directories = entries
         .into_iter()
         .filter(|entry| entry.kind == dir::FileKind::Directory);
-    Ok(directories
-        .map(|entry| {
-            let name = entry.name.to_string_lossy();
-            FoundDirectory {
-                path: log_directory.join(&entry.name),
-                kind: directory_kind(&name),
-            }
-        })
-        .collect())
+    Ok(directories.map(move |entry| {
+        let name = entry.name.to_string_lossy();
+        FoundDirectory {
+            path: log_directory.join(&entry.name),
+            kind: directory_kind(&name),
+        }
+    }))
 }
 
 /// The topic id in a partition's directory; `None` where there is no `partition.metadata`.

@@ -54,10 +54,8 @@ fn check(path: &Path) {
             let DirectoryKind::Partition(partition) = found.kind else {
                 continue;
             };
-            let of = |list: &[(storage::TopicPartition, i64)]| {
-                list.iter()
-                    .find(|(at, _)| *at == partition)
-                    .map_or(0, |(_, offset)| *offset)
+            let of = |list: &std::collections::BTreeMap<storage::TopicPartition, i64>| {
+                list.get(&partition).copied().unwrap_or(0)
             };
             let shutdown = if clean {
                 Shutdown::Clean

@@ -139,7 +139,7 @@ fn answer(
         false => length as i32,
     };
     let mut frame = claimed.to_be_bytes().to_vec();
-    frame.extend_from_slice(writer.as_slice());
+    frame.extend_from_slice(&writer.freeze());
     frame.extend_from_slice(&body);
     Some(frame)
 }
@@ -158,7 +158,7 @@ fn sound_versions(header: &RequestHeader) -> Vec<u8> {
         ..ApiVersionsResponse::default()
     };
     let frame = encode_response(&response, header.version, header.correlation_id);
-    frame.expect("a sound answer").to_vec()
+    frame.expect("a sound answer").concat()
 }
 
 fn damage(body: &mut Vec<u8>, random: &mut Random) {

@@ -241,7 +241,7 @@ fn framed(api: ApiKey, version: i16, correlation: i32, body: &[u8]) -> Bytes {
     head.encode(&mut header).expect("a short header");
     let mut frame = BytesMut::new();
     frame.put_i32((header.len() + body.len()) as i32);
-    frame.put_slice(header.as_slice());
+    frame.put_slice(&header.freeze());
     frame.put_slice(body);
     frame.freeze()
 }

@@ -76,10 +76,13 @@ pub async fn prepare(core: Core, address: SocketAddr) -> (Witness, Known) {
 
 fn metadata_of_it() -> MetadataRequest {
     MetadataRequest {
-        topics: Some(vec![MetadataRequestMetadataRequestTopic {
-            name: Some(TOPIC.into()),
-            ..Default::default()
-        }]),
+        topics: Some(
+            vec![MetadataRequestMetadataRequestTopic {
+                name: Some(TOPIC.into()),
+                ..Default::default()
+            }]
+            .into(),
+        ),
         ..Default::default()
     }
 }
@@ -160,9 +163,10 @@ fn produce(topic: Uuid, number: i64) -> ProduceRequest {
         timeout_ms: 60_000,
         topic_data: vec![ProduceRequestTopicProduceData {
             topic_id: topic,
-            partition_data: vec![partition],
+            partition_data: [partition].into(),
             ..Default::default()
-        }],
+        }]
+        .into(),
         ..Default::default()
     }
 }
@@ -178,9 +182,10 @@ fn fetch(topic: Uuid, offset: i64) -> FetchRequest {
         session_epoch: -1,
         topics: vec![FetchRequestFetchTopic {
             topic_id: topic,
-            partitions: vec![partition],
+            partitions: [partition].into(),
             ..Default::default()
-        }],
+        }]
+        .into(),
         ..Default::default()
     }
 }
@@ -193,8 +198,10 @@ fn latest() -> ListOffsetsRequest {
             partitions: vec![ListOffsetsRequestListOffsetsPartition {
                 timestamp: -1,
                 ..Default::default()
-            }],
-        }],
+            }]
+            .into(),
+        }]
+        .into(),
         ..Default::default()
     }
 }

@@ -126,7 +126,7 @@ async fn create(
         ..Default::default()
     };
     let request = CreateTopicsRequest {
-        topics: vec![topic],
+        topics: [topic].into(),
         timeout_ms: 3000,
         ..Default::default()
     };
@@ -153,7 +153,7 @@ async fn delete(client: &Client, name: &str) -> Result<bool, Lost> {
         ..Default::default()
     };
     let request = DeleteTopicsRequest {
-        topics: vec![state],
+        topics: [state].into(),
         timeout_ms: 3000,
         ..Default::default()
     };
@@ -178,7 +178,7 @@ async fn look(client: &Client, name: &str) -> Result<(), Lost> {
         ..Default::default()
     };
     let request = MetadataRequest {
-        topics: Some(vec![topic]),
+        topics: Some([topic].into()),
         allow_auto_topic_creation: false,
         ..Default::default()
     };
@@ -256,9 +256,10 @@ fn fetch_request(place: Place) -> FetchRequest {
         max_bytes: 1 << 20,
         topics: vec![FetchRequestFetchTopic {
             topic_id: place.topic,
-            partitions: vec![partition],
+            partitions: [partition].into(),
             ..Default::default()
-        }],
+        }]
+        .into(),
         ..Default::default()
     }
 }

@@ -133,7 +133,7 @@ impl Fetcher {
                 FetchRequestFetchTopic {
                     topic: client.stage.topic_name(place.topic),
                     topic_id: place.topic,
-                    partitions: vec![partition],
+                    partitions: [partition].into(),
                 }
             });
         let forgotten = remembered
@@ -144,7 +144,7 @@ impl Fetcher {
             .map(|place| FetchRequestForgottenTopic {
                 topic: client.stage.topic_name(place.topic),
                 topic_id: place.topic,
-                partitions: vec![place.partition],
+                partitions: [place.partition].into(),
             });
         FetchRequest {
             max_wait_ms: i32::try_from(max_wait.as_millis()).expect("a short wait"),
@@ -239,7 +239,7 @@ impl Fetcher {
             ..Default::default()
         };
         let request = MetadataRequest {
-            topics: Some(vec![topic]),
+            topics: Some([topic].into()),
             allow_auto_topic_creation: false,
             ..Default::default()
         };

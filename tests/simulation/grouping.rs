@@ -66,7 +66,7 @@ pub async fn run(client: Client) {
 /// Finds the coordinator, which makes the topic of the offsets where it is missing.
 pub async fn find_coordinator(client: &Client) -> Result<bool, Lost> {
     let request = FindCoordinatorRequest {
-        coordinator_keys: vec![GROUP.into()],
+        coordinator_keys: [GROUP.into()].into(),
         ..Default::default()
     };
     let answer = client.ask(4, &request).await?;
@@ -140,7 +140,7 @@ impl Member {
             rebalance_timeout_ms: millis(REBALANCE),
             member_id: self.id.clone(),
             protocol_type: PROTOCOL.into(),
-            protocols: vec![protocol],
+            protocols: [protocol].into(),
             ..Default::default()
         };
         let answer = self
@@ -198,7 +198,7 @@ impl Member {
             member_id: self.id.clone(),
             protocol_type: Some(PROTOCOL.into()),
             protocol_name: Some("range".into()),
-            assignments,
+            assignments: assignments.into(),
             ..Default::default()
         };
         let answer = self
@@ -235,7 +235,7 @@ impl Member {
             .iter()
             .map(|place| OffsetFetchRequestOffsetFetchRequestTopics {
                 name: self.client.stage.topic_name(place.topic),
-                partition_indexes: vec![place.partition],
+                partition_indexes: [place.partition].into(),
                 ..Default::default()
             });
         let group = OffsetFetchRequestOffsetFetchRequestGroup {
@@ -244,7 +244,7 @@ impl Member {
             ..Default::default()
         };
         let request = OffsetFetchRequest {
-            groups: vec![group],
+            groups: [group].into(),
             ..Default::default()
         };
         let answer = self.client.ask(8, &request).await?;
@@ -277,7 +277,8 @@ impl Member {
                         partition_index: place.partition,
                         committed_offset: *offset,
                         ..Default::default()
-                    }],
+                    }]
+                    .into(),
                     ..Default::default()
                 },
             );
@@ -331,7 +332,7 @@ impl Member {
         };
         let request = LeaveGroupRequest {
             group_id: GROUP.into(),
-            members: vec![member],
+            members: [member].into(),
             ..Default::default()
         };
         self.client.ask(4, &request).await?;

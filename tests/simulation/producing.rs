@@ -238,7 +238,7 @@ pub fn produce_request(
         records: Some(records),
     };
     let mut topic = ProduceRequestTopicProduceData {
-        partition_data: vec![partition],
+        partition_data: [partition].into(),
         ..Default::default()
     };
     match version {
@@ -248,7 +248,7 @@ pub fn produce_request(
     ProduceRequest {
         acks,
         timeout_ms: 3000,
-        topic_data: vec![topic],
+        topic_data: [topic].into(),
         ..Default::default()
     }
 }

@@ -71,8 +71,9 @@ async fn look_at_end(client: &Client, place: Place) -> Result<(), Lost> {
         replica_id: -1,
         topics: vec![ListOffsetsRequestListOffsetsTopic {
             name: client.stage.topic_name(place.topic),
-            partitions: vec![partition],
-        }],
+            partitions: [partition].into(),
+        }]
+        .into(),
         ..Default::default()
     };
     let expected = client.stage.model.expect(place);

@@ -38,7 +38,8 @@ fn prepare_group(connection: &mut Connection, topic: &str, partitions: i32) {
         protocols: vec![JoinGroupRequestJoinGroupRequestProtocol {
             name: "range".into(),
             metadata: Bytes::from(vec![0; 300_000]),
-        }],
+        }]
+        .into(),
         ..Default::default()
     };
     let find = FindCoordinatorRequest {
@@ -57,7 +58,8 @@ fn prepare_group(connection: &mut Connection, topic: &str, partitions: i32) {
         assignments: vec![SyncGroupRequestSyncGroupRequestAssignment {
             member_id: joined.member_id.clone(),
             assignment: Bytes::from(vec![0; 300_000]),
-        }],
+        }]
+        .into(),
         ..Default::default()
     };
     assert_eq!(call(connection, 3, &sync).error_code, 0);
@@ -75,7 +77,8 @@ fn prepare_group(connection: &mut Connection, topic: &str, partitions: i32) {
             name: topic.to_owned().into(),
             partitions: (0..partitions).map(partition).collect(),
             ..Default::default()
-        }],
+        }]
+        .into(),
         ..Default::default()
     };
     let committed = call(connection, 8, &commit);
@@ -128,31 +131,38 @@ fn questions(topic: &str, id: Uuid) -> Vec<(String, Bytes)> {
         ask(
             "DescribeConfigs of a broker",
             4,
-            &describe(many(100_000, broker)),
+            &describe(many(100_000, broker).into()),
         ),
         ask(
             "DescribeConfigs of a topic",
             4,
-            &describe(many(60_000, of_topic)),
+            &describe(many(60_000, of_topic).into()),
         ),
-        ask("Metadata by name", 12, &metadata(many(30_000, named))),
-        ask("Metadata by id", 12, &metadata(many(50_000, by_id))),
+        ask(
+            "Metadata by name",
+            12,
+            &metadata(many(30_000, named).into()),
+        ),
+        ask("Metadata by id", 12, &metadata(many(50_000, by_id).into())),
         ask(
             "Metadata of names that cannot be",
             1,
-            &metadata(many(
-                500_000,
-                MetadataRequestMetadataRequestTopic {
-                    name: Some("".into()),
-                    ..Default::default()
-                },
-            )),
+            &metadata(
+                many(
+                    500_000,
+                    MetadataRequestMetadataRequestTopic {
+                        name: Some("".into()),
+                        ..Default::default()
+                    },
+                )
+                .into(),
+            ),
         ),
         ask(
             "DescribeGroups",
             5,
             &DescribeGroupsRequest {
-                groups: many(90_000, GROUP.into()),
+                groups: many(90_000, GROUP.into()).into(),
                 ..Default::default()
             },
         ),
@@ -160,7 +170,7 @@ fn questions(topic: &str, id: Uuid) -> Vec<(String, Bytes)> {
             "OffsetFetch",
             8,
             &OffsetFetchRequest {
-                groups: many(70_000, group),
+                groups: many(70_000, group).into(),
                 ..Default::default()
             },
         ),
@@ -168,7 +178,7 @@ fn questions(topic: &str, id: Uuid) -> Vec<(String, Bytes)> {
             "FindCoordinator",
             5,
             &FindCoordinatorRequest {
-                coordinator_keys: many(90_000, GROUP.into()),
+                coordinator_keys: many(90_000, GROUP.into()).into(),
                 ..Default::default()
             },
         ),
@@ -178,8 +188,10 @@ fn questions(topic: &str, id: Uuid) -> Vec<(String, Bytes)> {
             &ListOffsetsRequest {
                 topics: vec![ListOffsetsRequestListOffsetsTopic {
                     name: topic.to_owned().into(),
-                    partitions: many(60_000, ListOffsetsRequestListOffsetsPartition::default()),
-                }],
+                    partitions: many(60_000, ListOffsetsRequestListOffsetsPartition::default())
+                        .into(),
+                }]
+                .into(),
                 ..Default::default()
             },
         ),
@@ -192,8 +204,10 @@ fn questions(topic: &str, id: Uuid) -> Vec<(String, Bytes)> {
                     partitions: many(
                         70_000,
                         OffsetForLeaderEpochRequestOffsetForLeaderPartition::default(),
-                    ),
-                }],
+                    )
+                    .into(),
+                }]
+                .into(),
                 ..Default::default()
             },
         ),
@@ -209,9 +223,11 @@ fn questions(topic: &str, id: Uuid) -> Vec<(String, Bytes)> {
                             partition_max_bytes: 1 << 20,
                             ..Default::default()
                         },
-                    ),
+                    )
+                    .into(),
                     ..Default::default()
-                }],
+                }]
+                .into(),
                 max_wait_ms: 100,
                 ..Default::default()
             },
@@ -220,7 +236,7 @@ fn questions(topic: &str, id: Uuid) -> Vec<(String, Bytes)> {
             "DeleteGroups",
             2,
             &DeleteGroupsRequest {
-                groups_names: many(30_000, "nobody".into()),
+                groups_names: many(30_000, "nobody".into()).into(),
             },
         ),
         ask(

@@ -26,7 +26,7 @@ use crate::message::{MessageInfo, message};
 use crate::wire::{
     DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Reader, TagWriter, Writer,
 };
-use crate::{Str, Uuid};
+use crate::{Array, Str, Uuid};
 
 pub use self::envelope::{UnknownKey, UnknownRecord};
 

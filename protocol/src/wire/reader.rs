@@ -1,7 +1,7 @@
 use bytes::Bytes;
 
 use super::{DecodeError, DecodeErrorKind, STRING_BYTES_MAX};
-use crate::{Str, Uuid};
+use crate::{Array, Str, Uuid};
 
 /// Reads values off the front of some bytes.
 ///
@@ -280,14 +280,14 @@ impl Reader {
         compact: bool,
         minimum: usize,
         mut element: impl FnMut(&mut Self) -> Result<T, DecodeError>,
-    ) -> Result<Option<Vec<T>>, DecodeError> {
+    ) -> Result<Option<Array<T>>, DecodeError> {
         let Some(count) = self.count(compact, minimum)? else {
             return Ok(None);
         };
         self.charge(count.saturating_mul(size_of::<T>()))?;
-        let mut elements = Vec::with_capacity(count);
-        for _ in 0..count {
-            elements.push(element(self)?);
+        let mut elements = Array::new();
+        for more in (0..count).rev() {
+            elements.push_before(element(self)?, more);
         }
         Ok(Some(elements))
     }
@@ -297,7 +297,7 @@ impl Reader {
         compact: bool,
         minimum: usize,
         element: impl FnMut(&mut Self) -> Result<T, DecodeError>,
-    ) -> Result<Vec<T>, DecodeError> {
+    ) -> Result<Array<T>, DecodeError> {
         self.nullable_array(compact, minimum, element)?
             .ok_or_else(|| self.null("array"))
     }

@@ -1,18 +1,38 @@
 use bytes::{BufMut, Bytes, BytesMut};
 
 use super::{EncodeError, EncodeErrorKind, STRING_BYTES_MAX};
-use crate::Uuid;
+use crate::{Array, Uuid};
 
-/// Appends values to a growing buffer.
-#[derive(Debug, Default)]
+/// A piece of a writer in pieces ends here, but for the few bytes of a value that begins before.
+const PIECE_BYTES: usize = 32 * 1024;
+/// What fixed-length values may overrun a piece by.
+const OVERRUN_BYTES: usize = 512;
+
+/// Appends values to a growing buffer, or to several of bounded size: see [`Writer::in_pieces`].
+#[derive(Debug)]
 pub struct Writer {
+    /// Pieces that are complete; none in a writer of one piece.
+    sealed: Vec<BytesMut>,
+    sealed_bytes: usize,
     buffer: BytesMut,
+    piece_bytes: usize,
+}
+
+impl Default for Writer {
+    fn default() -> Self {
+        BytesMut::new().into()
+    }
 }
 
 impl From<BytesMut> for Writer {
     /// Appends after what is in `buffer`.
     fn from(buffer: BytesMut) -> Self {
-        Writer { buffer }
+        Writer {
+            sealed: Vec::new(),
+            sealed_bytes: 0,
+            buffer,
+            piece_bytes: usize::MAX,
+        }
     }
 }
 
@@ -25,42 +45,76 @@ impl Writer {
         BytesMut::with_capacity(bytes).into()
     }
 
+    /// A writer that takes memory in pieces of some 32 KiB, however much is written: for messages that have something for
+    /// each partition of a cluster. What it wrote comes out of [`Writer::into_pieces`]. `bytes` are expected.
+    pub fn in_pieces(bytes: usize) -> Self {
+        Writer {
+            piece_bytes: PIECE_BYTES,
+            ..Self::with_capacity(bytes.min(PIECE_BYTES))
+        }
+    }
+
     /// Bytes written so far.
     pub fn len(&self) -> usize {
-        self.buffer.len()
+        self.sealed_bytes + self.buffer.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.buffer.is_empty()
+        self.len() == 0
     }
 
-    pub fn as_slice(&self) -> &[u8] {
-        &self.buffer
+    /// All that was written, in one piece. A writer in pieces copies them together.
+    pub fn freeze(mut self) -> Bytes {
+        if self.sealed.is_empty() {
+            return self.buffer.freeze();
+        }
+        self.seal();
+        self.sealed.concat().into()
     }
 
-    pub fn into_inner(self) -> BytesMut {
-        self.buffer
+    /// All that was written; no piece is empty.
+    pub fn into_pieces(mut self) -> Vec<Bytes> {
+        self.seal();
+        self.sealed.into_iter().map(BytesMut::freeze).collect()
     }
 
-    pub fn freeze(self) -> Bytes {
-        self.buffer.freeze()
+    /// Ends the piece at hand, if there is anything in it; how many pieces that makes. What is written next may share
+    /// memory with it.
+    pub fn seal(&mut self) -> usize {
+        if !self.buffer.is_empty() {
+            let piece = self.buffer.split();
+            self.sealed_bytes += piece.len();
+            self.sealed.push(piece);
+        }
+        self.sealed.len()
     }
 
-    /// Takes what was written since the last split; what is written next starts a new piece.
-    pub fn split(&mut self) -> Bytes {
-        self.buffer.split().freeze()
+    /// Begins a new piece if the one at hand is full. Called between the elements of an array.
+    pub fn turn_the_page(&mut self) {
+        if self.buffer.len() >= self.piece_bytes {
+            self.seal();
+            self.buffer.reserve(PIECE_BYTES + OVERRUN_BYTES);
+        }
     }
 
-    /// Overwrites four bytes written earlier: for lengths known later.
+    /// Overwrites the first four bytes: for a length that is known later.
     ///
     /// # Panics
     /// If those bytes have not been written.
-    pub fn patch_i32(&mut self, at: usize, value: i32) {
-        self.buffer[at..at + 4].copy_from_slice(&value.to_be_bytes());
+    pub fn patch_front(&mut self, value: i32) {
+        let piece = self.sealed.first_mut().unwrap_or(&mut self.buffer);
+        piece[..4].copy_from_slice(&value.to_be_bytes());
     }
 
     pub fn raw(&mut self, bytes: &[u8]) {
-        self.buffer.put_slice(bytes);
+        let mut left = bytes;
+        while left.len() > self.piece_bytes.saturating_sub(self.buffer.len()) {
+            let (now, later) = left.split_at(self.piece_bytes.saturating_sub(self.buffer.len()));
+            self.buffer.put_slice(now);
+            self.turn_the_page();
+            left = later;
+        }
+        self.buffer.put_slice(left);
     }
 
     pub fn u8(&mut self, value: u8) {
@@ -100,7 +154,7 @@ impl Writer {
     }
 
     pub fn uuid(&mut self, value: Uuid) {
-        self.buffer.put_slice(&value.0);
+        self.raw(&value.0);
     }
 
     pub fn unsigned_varint(&mut self, mut value: u32) {
@@ -193,7 +247,7 @@ impl Writer {
     pub fn array<T>(
         &mut self,
         compact: bool,
-        elements: &[T],
+        elements: &Array<T>,
         element: impl FnMut(&mut Self, &T) -> Result<(), EncodeError>,
     ) -> Result<(), EncodeError> {
         self.nullable_array(compact, Some(elements), element)
@@ -202,11 +256,12 @@ impl Writer {
     pub fn nullable_array<T>(
         &mut self,
         compact: bool,
-        elements: Option<&[T]>,
+        elements: Option<&Array<T>>,
         mut element: impl FnMut(&mut Self, &T) -> Result<(), EncodeError>,
     ) -> Result<(), EncodeError> {
-        self.length(compact, elements.map(<[T]>::len))?;
-        for one in elements.unwrap_or_default() {
+        self.length(compact, elements.map(Array::len))?;
+        for one in elements.into_iter().flatten() {
+            self.turn_the_page();
             element(self, one)?;
         }
         Ok(())
@@ -249,14 +304,14 @@ impl TagWriter {
         self.count += 1;
         self.fields.unsigned_varint(tag);
         self.fields.unsigned_varint(length.cast_unsigned());
-        self.fields.raw(field.as_slice());
+        self.fields.raw(&field.freeze());
         Ok(())
     }
 
     /// Writes the section: how many, then the fields.
     pub fn finish(self, writer: &mut Writer) -> Result<(), EncodeError> {
         writer.unsigned_varint(self.count);
-        writer.raw(self.fields.as_slice());
+        writer.raw(&self.fields.freeze());
         Ok(())
     }
 }

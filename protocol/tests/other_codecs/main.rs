@@ -99,13 +99,13 @@ fn compare(all: &[Theirs]) -> usize {
                 let mut reader = Reader::new(their_bytes);
                 let ours = (info.recode)(&mut reader, version, &mut writer, version);
                 assert_eq!(ours, Ok(()), "{}", case());
-                assert_eq!(writer.as_slice(), bytes, "{}", case());
+                assert_eq!(writer.freeze(), bytes, "{}", case());
             }
             let mut writer = Writer::new();
             let ours = (info.encode_default)(&mut writer, version);
             if let (Ok(()), Ok(default)) = (ours, (theirs.encode_default)(version)) {
                 assert_eq!(
-                    writer.as_slice(),
+                    writer.freeze(),
                     default,
                     "default of {} v{version}",
                     theirs.name

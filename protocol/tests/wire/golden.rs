@@ -20,7 +20,7 @@ fn assert_bytes<M: Message>(message: &M, version: i16, expected: &[&[u8]]) {
     message
         .encode(&mut writer, version)
         .expect("this version has all of it");
-    assert_eq!(writer.as_slice(), expected, "{} v{version}", M::NAME);
+    assert_eq!(writer.freeze(), expected, "{} v{version}", M::NAME);
     let mut reader = Reader::new(Bytes::from(expected));
     assert_eq!(M::decode(&mut reader, version).as_ref(), Ok(message));
     assert_eq!(reader.remaining(), 0);
@@ -38,7 +38,7 @@ fn metadata_request() {
         ..Default::default()
     };
     let two = MetadataRequest {
-        topics: Some(vec![topic("a"), topic("bc")]),
+        topics: Some([topic("a"), topic("bc")].into()),
         ..all
     };
     assert_bytes(&two, 0, &[b"\0\0\0\x02", b"\0\x01a", b"\0\x02bc"]);
@@ -55,18 +55,21 @@ fn api_versions_response_with_features() {
             api_key: 18,
             min_version: 0,
             max_version: 5,
-        }],
+        }]
+        .into(),
         supported_features: vec![ApiVersionsResponseSupportedFeatureKey {
             name: "group.version".into(),
             min_version: 0,
             max_version: 1,
-        }],
+        }]
+        .into(),
         finalized_features_epoch: 42,
         finalized_features: vec![ApiVersionsResponseFinalizedFeatureKey {
             name: "group.version".into(),
             max_version_level: 1,
             min_version_level: 1,
-        }],
+        }]
+        .into(),
         ..ApiVersionsResponse::default()
     };
     let expected: &[&[u8]] = &[
@@ -84,7 +87,7 @@ fn api_versions_response_with_features() {
 #[test]
 fn nullable_struct() {
     let mut request = DescribeTopicPartitionsRequest {
-        topics: vec![DescribeTopicPartitionsRequestTopicRequest { name: "t".into() }],
+        topics: [DescribeTopicPartitionsRequestTopicRequest { name: "t".into() }].into(),
         cursor: None,
         ..DescribeTopicPartitionsRequest::default()
     };
@@ -125,7 +128,7 @@ fn metadata_records() {
     let change = PartitionChangeRecord {
         partition_id: 5,
         topic_id: Uuid::ONE,
-        isr: Some(vec![1, 2]),
+        isr: Some([1, 2].into()),
         leader: 2,
         ..PartitionChangeRecord::default()
     };

@@ -64,9 +64,10 @@ fn mutated_bytes_through_the_entries_of_the_fuzz_targets() {
     });
     let request = FetchRequest {
         topics: vec![FetchRequestFetchTopic {
-            partitions: vec![FetchRequestFetchPartition::default(); 2],
+            partitions: vec![FetchRequestFetchPartition::default(); 2].into(),
             ..Default::default()
-        }],
+        }]
+        .into(),
         ..Default::default()
     };
     let frame = frame::encode_request(&request, 18, 1, Some("me".into())).unwrap();

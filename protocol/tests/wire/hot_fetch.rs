@@ -131,7 +131,7 @@ fn generated(answer: &FetchAnswer<'_>, version: i16) -> FetchResponse {
                     one.topic.clone()
                 },
                 topic_id: if by_id { one.topic_id } else { Uuid::ZERO },
-                partitions: Vec::new(),
+                partitions: Vec::new().into(),
             });
         }
         let aborted = one.aborted_transactions.as_ref().map(|all| {
@@ -175,8 +175,8 @@ fn generated(answer: &FetchAnswer<'_>, version: i16) -> FetchResponse {
         throttle_time_ms: answer.throttle_time_ms,
         error_code: answer.error_code,
         session_id: answer.session_id,
-        responses,
-        node_endpoints: answer.node_endpoints.to_vec(),
+        responses: responses.into(),
+        node_endpoints: answer.node_endpoints.to_vec().into(),
     }
 }
 
@@ -211,8 +211,9 @@ proptest! {
                 }
             }
         }
-        prop_assert_eq!(sent.as_slice(), &expected[..]);
+        let expected = expected.concat();
         prop_assert_eq!(fetch::parts_len(&parts), expected.len());
+        prop_assert_eq!(sent.freeze(), expected);
     }
 }
 

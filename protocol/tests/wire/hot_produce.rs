@@ -33,7 +33,7 @@ fn topic(version: i16) -> impl Strategy<Value = ProduceRequestTopicProduceData> 
                     Str::from(name)
                 },
                 topic_id: if by_id { Uuid(id) } else { Uuid::ZERO },
-                partition_data,
+                partition_data: partition_data.into(),
             }
         },
     )
@@ -55,7 +55,7 @@ fn request() -> impl Strategy<Value = (i16, ProduceRequest)> {
                     transactional_id,
                     acks,
                     timeout_ms,
-                    topic_data,
+                    topic_data: topic_data.into(),
                 },
             )
         })
@@ -102,9 +102,11 @@ fn records_are_slices_of_the_frame() {
             partition_data: vec![ProduceRequestPartitionProduceData {
                 index: 3,
                 records: Some(Bytes::from_static(b"batch")),
-            }],
+            }]
+            .into(),
             ..Default::default()
-        }],
+        }]
+        .into(),
         ..Default::default()
     };
     let mut writer = Writer::new();

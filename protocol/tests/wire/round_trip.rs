@@ -19,7 +19,7 @@ fn recode(
     let mut writer = Writer::new();
     let result = (info.recode)(&mut reader, from, &mut writer, to);
     (
-        result.map(|()| writer.as_slice().to_vec()),
+        result.map(|()| writer.freeze().to_vec()),
         reader.remaining(),
     )
 }
@@ -117,7 +117,7 @@ fn defaults_are_the_schemas() {
             match interpreter::write_default(&message, version) {
                 Ok(expected) => {
                     assert_eq!(result, Ok(()), "{} v{version}", message.name);
-                    assert_eq!(writer.as_slice(), expected, "{} v{version}", message.name);
+                    assert_eq!(writer.freeze(), expected, "{} v{version}", message.name);
                 }
                 Err(_) => assert!(result.is_err(), "{} v{version}", message.name),
             }

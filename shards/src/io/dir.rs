@@ -1,6 +1,7 @@
 //! Directories and whole small files. Everything here blocks somewhere in the kernel, so it runs
 //! on the pool, off the core. Errors name the path.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read, Write};
@@ -13,7 +14,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 use super::file::with_path;
 use crate::Core;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FileKind {
     File,
     Directory,
@@ -21,7 +22,8 @@ pub enum FileKind {
     Other,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Ordered by name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DirEntry {
     pub name: OsString,
     pub kind: FileKind,
@@ -46,6 +48,9 @@ pub struct Space {
     /// What an ordinary user may still take.
     pub free: u64,
 }
+
+/// What [`read_pieces`] reads at a time.
+const PIECE_BYTES: usize = 64 << 10;
 
 async fn at<R: Send + 'static>(
     core: &Core,
@@ -80,14 +85,14 @@ pub async fn create_dir_all(core: &Core, path: &Path) -> io::Result<()> {
     .await
 }
 
-/// The entries of a directory, sorted by name.
-pub async fn read_dir(core: &Core, path: &Path) -> io::Result<Vec<DirEntry>> {
+/// The entries of a directory, sorted by name. In a tree: no memory in one piece for many of them.
+pub async fn read_dir(core: &Core, path: &Path) -> io::Result<BTreeSet<DirEntry>> {
     #[cfg(feature = "sim")]
     if let Some(disk) = core.driver().disk() {
         return named("read directory", path, disk.read_dir(core, path)).await;
     }
     at(core, "read directory", path, |path| {
-        let mut entries = Vec::new();
+        let mut entries = BTreeSet::new();
         for entry in fs::read_dir(path)? {
             let entry = entry?;
             let metadata = match entry.metadata() {
@@ -97,13 +102,12 @@ pub async fn read_dir(core: &Core, path: &Path) -> io::Result<Vec<DirEntry>> {
                 Err(error) => return Err(error),
             };
             let (kind, len) = (kind_of(&metadata), metadata.len());
-            entries.push(DirEntry {
+            entries.insert(DirEntry {
                 name: entry.file_name(),
                 kind,
                 len,
             });
         }
-        entries.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(entries)
     })
     .await
@@ -195,21 +199,60 @@ pub async fn read_file(core: &Core, path: &Path, max: usize) -> io::Result<Bytes
         let limit = u64::try_from(max).unwrap_or(u64::MAX).saturating_add(1);
         file.take(limit).read_to_end(&mut contents)?;
         if contents.len() > max {
-            return Err(io::Error::new(
-                io::ErrorKind::FileTooLarge,
-                format!("longer than {max} bytes"),
-            ));
+            return Err(too_large(max));
         }
         Ok(Bytes::from(contents))
     })
     .await
 }
 
+/// The whole of a file of at most `max` bytes, in pieces: for files that have something for each of very many things.
+/// `FileTooLarge` for more.
+pub async fn read_pieces(core: &Core, path: &Path, max: usize) -> io::Result<Vec<Bytes>> {
+    #[cfg(feature = "sim")]
+    if let Some(disk) = core.driver().disk() {
+        return named("read", path, disk.read_file(core, path, max))
+            .await
+            .map(|contents| vec![contents]);
+    }
+    at(core, "read", path, move |path| {
+        let mut file = fs::File::open(path)?;
+        let mut pieces = Vec::new();
+        let mut read = 0;
+        loop {
+            let mut piece = Vec::with_capacity(PIECE_BYTES);
+            let limit = PIECE_BYTES as u64;
+            read += (&mut file).take(limit).read_to_end(&mut piece)?;
+            if read > max {
+                return Err(too_large(max));
+            }
+            if piece.is_empty() {
+                return Ok(pieces);
+            }
+            pieces.push(Bytes::from(piece));
+        }
+    })
+    .await
+}
+
+fn too_large(max: usize) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::FileTooLarge,
+        format!("longer than {max} bytes"),
+    )
+}
+
 /// Replaces a file as a whole and durably: at any moment, power loss included, the path holds the
 /// old contents or the new. Goes through `<path>.tmp` beside it.
 pub async fn write_file_atomic(core: &Core, path: &Path, contents: Bytes) -> io::Result<()> {
+    write_pieces_atomic(core, path, vec![contents]).await
+}
+
+/// The same for contents in several pieces.
+pub async fn write_pieces_atomic(core: &Core, path: &Path, pieces: Vec<Bytes>) -> io::Result<()> {
     #[cfg(feature = "sim")]
     if let Some(disk) = core.driver().disk() {
+        let contents = Bytes::from(pieces.concat());
         return named("write", path, disk.write_file_atomic(core, path, contents)).await;
     }
     at(core, "write", path, move |path| {
@@ -217,7 +260,9 @@ pub async fn write_file_atomic(core: &Core, path: &Path, contents: Bytes) -> io:
         temporary.push(".tmp");
         let temporary = PathBuf::from(temporary);
         let mut file = fs::File::create(&temporary)?;
-        file.write_all(&contents)?;
+        for piece in &pieces {
+            file.write_all(piece)?;
+        }
         file.sync_all()?;
         fs::rename(&temporary, path)?;
         match path.parent() {

@@ -1,5 +1,6 @@
 //! Directories and whole small files of a simulated disk: what `io::dir` promises.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -45,7 +46,11 @@ impl Disk {
         self.tree().borrow_mut().create_dir_all(path, now_ms)
     }
 
-    pub(crate) async fn read_dir(&self, core: &Core, path: &Path) -> io::Result<Vec<DirEntry>> {
+    pub(crate) async fn read_dir(
+        &self,
+        core: &Core,
+        path: &Path,
+    ) -> io::Result<BTreeSet<DirEntry>> {
         self.name_operation(core, FileOperation::Read, path).await?;
         let inode = self.tree().borrow().find(path)?;
         let entries = inode.list()?.into_iter().map(|(name, inode)| DirEntry {

@@ -26,6 +26,7 @@ pub async fn directories_come_and_go(core: Core) {
     dir::sync_dir(&core, &deep).await.expect("synced");
 
     let entries = dir::read_dir(&core, &deep).await.expect("listed");
+    let entries: Vec<_> = entries.into_iter().collect();
     let names: Vec<OsString> = entries.iter().map(|entry| entry.name.clone()).collect();
     assert_eq!(names, ["one", "sub", "two"]);
     assert_eq!(entries[0].len, 1);

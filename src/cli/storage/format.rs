@@ -286,8 +286,11 @@ fn first_checkpoint(plan: &FormatPlan, listener: &str) -> Result<Bytes, Failure>
         voters,
         ..QuorumFacts::default()
     };
-    write_checkpoint(&records, &quorum, 0, plan.now_ms, plan.now_ms)
-        .map_err(|error| Failure::new(format!("the first checkpoint cannot be written: {error}")))
+    let pieces =
+        write_checkpoint(&records, &quorum, 0, plan.now_ms, plan.now_ms).map_err(|error| {
+            Failure::new(format!("the first checkpoint cannot be written: {error}"))
+        })?;
+    Ok(pieces.concat().into())
 }
 
 fn voters_record(voter: &DynamicVoter, listener: &str) -> VotersRecord {
@@ -301,12 +304,14 @@ fn voters_record(voter: &DynamicVoter, listener: &str) -> VotersRecord {
                 name: listener.to_string().into(),
                 host: voter.host.clone().into(),
                 port: voter.port,
-            }],
+            }]
+            .into(),
             kraft_version_feature: VotersRecordKRaftVersionFeature {
                 min_supported_version: range.map_or(0, |feature| feature.min),
                 max_supported_version: range.map_or(0, |feature| feature.max),
             },
-        }],
+        }]
+        .into(),
     }
 }
 
@@ -381,7 +386,7 @@ mod tests {
         assert_eq!((first.cluster_id.as_str(), first.node_id), (CLUSTER, 1));
         assert_ne!(first.directory_id, second.directory_id);
         assert!(!node.path("a/deep/__cluster_metadata-0").exists());
-        let checkpoint = read_checkpoint(node.checkpoint("b").into()).unwrap();
+        let checkpoint = read_checkpoint(Bytes::from(node.checkpoint("b")).into()).unwrap();
         assert_eq!(checkpoint.quorum.kraft_version, 1);
         let voter = &checkpoint.quorum.voters.unwrap().voters[0];
         assert_eq!(
@@ -456,7 +461,7 @@ mod tests {
             answer,
             "Formatting metadata directory @/a with metadata.version 4.4-IV2.\n"
         );
-        let checkpoint = read_checkpoint(node.checkpoint("a").into()).unwrap();
+        let checkpoint = read_checkpoint(Bytes::from(node.checkpoint("a")).into()).unwrap();
         assert_eq!(
             (checkpoint.quorum.kraft_version, checkpoint.quorum.voters),
             (0, None)
@@ -478,7 +483,7 @@ mod tests {
         let answer = node.format(&["-N"]).unwrap();
         let expected = "Formatting metadata directory @/a with metadata.version 4.4-IV2.\n";
         assert_eq!(answer, expected);
-        let checkpoint = read_checkpoint(node.checkpoint("a").into()).unwrap();
+        let checkpoint = read_checkpoint(Bytes::from(node.checkpoint("a")).into()).unwrap();
         assert_eq!(
             (checkpoint.quorum.kraft_version, checkpoint.quorum.voters),
             (1, None)
@@ -495,7 +500,7 @@ mod tests {
         node.format(&["-I", &format!("1@localhost:9093:{DIRECTORY}"), "-r", "4.3"])
             .unwrap();
         assert_eq!(node.meta("a").directory_id.unwrap().to_string(), DIRECTORY);
-        let checkpoint = read_checkpoint(node.checkpoint("a").into()).unwrap();
+        let checkpoint = read_checkpoint(Bytes::from(node.checkpoint("a")).into()).unwrap();
         let MetadataRecord::FeatureLevel(level) = &checkpoint.records[0].record else {
             panic!("{:?}", checkpoint.records[0]);
         };

@@ -227,7 +227,7 @@ fn kraft_version_1_puts_the_voter_into_the_log() {
 fn a_broker_that_is_forgotten_leads_nothing_and_comes_back_with_the_next_start() {
     let mut world = World::new();
     world.run(Command::CreateTopics(CreateTopicsRequest {
-        topics: vec![topic("t", 2, 1)],
+        topics: [topic("t", 2, 1)].into(),
         ..Default::default()
     }));
     let unknown = world.decide(&Command::UnregisterBroker(7));

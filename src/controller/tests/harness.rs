@@ -6,9 +6,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use protocol::Uuid;
-use protocol::records::split_batches;
+use protocol::records::BatchView;
 use protocol::stored::MetadataRecord;
+use protocol::{Pieces, Uuid};
 
 use super::super::draft::Draft;
 use super::super::log::{LogFuture, MetadataLog, MetadataLogError, StoredFile};
@@ -142,7 +142,7 @@ impl World {
         let Some((content, id)) = &self.snapshot else {
             return replayed(&self.log);
         };
-        let mut replay = replay_snapshot(content.clone(), *id).unwrap();
+        let mut replay = replay_snapshot(content.clone().into(), *id).unwrap();
         for entry in entries(&self.log) {
             if entry.offset >= id.end_offset {
                 replay.apply(&entry).unwrap();
@@ -155,8 +155,9 @@ impl World {
     pub fn started_from_snapshot(&self) -> Self {
         let quorum = self.machine.replay().quorum().clone();
         let content = write_snapshot(self.image(), &quorum, 5).unwrap();
+        let content = Bytes::from(content.concat());
         let id = SnapshotId::of(self.image());
-        let replay = replay_snapshot(content.clone(), id).unwrap();
+        let replay = replay_snapshot(content.clone().into(), id).unwrap();
         let (settings, epoch) = (self.machine.settings.clone(), self.machine.quorum_epoch());
         Self {
             machine: Machine::new(settings, epoch, replay),
@@ -172,7 +173,7 @@ impl World {
         let version = self.machine.metadata_version();
         let records = records.into_iter().map(|record| version.versioned(record));
         let mut draft = Draft::new(self.machine.clone(), self.end_offset, 1000);
-        draft.add(records.collect()).unwrap();
+        draft.add(records).unwrap();
         self.take(draft);
     }
 
@@ -204,7 +205,7 @@ impl World {
     fn take(&mut self, draft: Draft) {
         self.end_offset = draft.next_offset();
         let (bytes, machine) = draft.finish();
-        self.log.extend_from_slice(&bytes);
+        self.log.extend_from_slice(&bytes.concat());
         self.machine = machine;
     }
 }
@@ -281,7 +282,7 @@ impl MetadataLog for MemoryLog {
             .sum()
     }
 
-    fn append(&self, batches: Bytes, epoch: i32) -> LogFuture<'_, ()> {
+    fn append(&self, batches: Vec<Bytes>, epoch: i32) -> LogFuture<'_, ()> {
         Box::pin(async move {
             if self.fail.get() {
                 return Err(MetadataLogError::Failed("the disk is gone".to_owned()));
@@ -290,8 +291,8 @@ impl MetadataLog for MemoryLog {
                 return Err(MetadataLogError::Full("no space".to_owned()));
             }
             self.appends.set(self.appends.get() + 1);
-            for batch in split_batches(batches) {
-                let batch = batch.unwrap();
+            for batch in batches {
+                let batch = BatchView::parse(&batch).unwrap();
                 assert_eq!(batch.base_offset, self.end.get());
                 assert_eq!(batch.partition_leader_epoch, epoch);
                 self.end.set(batch.next_offset());
@@ -343,13 +344,15 @@ impl MetadataLog for MemoryLog {
         Box::pin(async move { Ok(files) })
     }
 
-    fn read_file(&self, name: &str) -> LogFuture<'_, Option<Bytes>> {
+    fn read_file(&self, name: &str) -> LogFuture<'_, Option<Pieces>> {
         let content = self.files.borrow().get(name).cloned();
-        Box::pin(async move { Ok(content) })
+        Box::pin(async move { Ok(content.map(Pieces::from)) })
     }
 
-    fn write_file(&self, name: &str, content: Bytes) -> LogFuture<'_, ()> {
-        self.files.borrow_mut().insert(name.to_owned(), content);
+    fn write_file(&self, name: &str, content: Vec<Bytes>) -> LogFuture<'_, ()> {
+        self.files
+            .borrow_mut()
+            .insert(name.to_owned(), content.concat().into());
         Box::pin(async { Ok(()) })
     }
 

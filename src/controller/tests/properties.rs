@@ -77,7 +77,8 @@ fn foreign(number: u8, value: Option<u8>) -> MetadataRecord {
             entity: vec![ClientQuotaRecordEntityData {
                 entity_type: Str::from_static("user"),
                 entity_name: Some(name).filter(|_| number < 10),
-            }],
+            }]
+            .into(),
             key: Str::from_static("producer_byte_rate"),
             value: f64::from(value.unwrap_or(0)),
             remove: value.is_none(),
@@ -121,12 +122,12 @@ fn foreign(number: u8, value: Option<u8>) -> MetadataRecord {
 fn run(world: &mut World, step: &Step) {
     let command = match step {
         Step::Create(number, count) => Command::CreateTopics(CreateTopicsRequest {
-            topics: vec![topic(&name(*number), *count, 1), topic("other", 1, 1)],
+            topics: [topic(&name(*number), *count, 1), topic("other", 1, 1)].into(),
             ..Default::default()
         }),
         Step::Delete(number) => Command::DeleteTopics(
             DeleteTopicsRequest {
-                topic_names: vec![name(*number)],
+                topic_names: [name(*number)].into(),
                 ..Default::default()
             },
             5,
@@ -136,7 +137,8 @@ fn run(world: &mut World, step: &Step) {
                 name: name(*number),
                 count: *count,
                 assignments: None,
-            }],
+            }]
+            .into(),
             ..Default::default()
         }),
         Step::Ask(number) => Command::AutoCreateTopics(vec![AutoTopic {
@@ -150,7 +152,7 @@ fn run(world: &mut World, step: &Step) {
         }
         Step::Move(number, second) => {
             let id = world.image().topic_id(&name(*number)).unwrap_or(Uuid::ZERO);
-            Command::AssignDirectories(vec![(id, 0, DIRECTORIES[usize::from(*second)])])
+            Command::AssignDirectories(vec![(id, 0, DIRECTORIES[usize::from(*second)])].into())
         }
         Step::Restart { clean } => {
             if *clean {
@@ -294,13 +296,14 @@ proptest! {
             if number == steps.len() / 2 {
                 let quorum = world.machine.replay().quorum().clone();
                 let content = write_snapshot(world.image(), &quorum, 5).unwrap();
+                let content = Bytes::from(content.concat());
                 snapshot = Some((content, SnapshotId::of(world.image())));
             }
         }
         let replay = replayed(&world.log);
         prop_assert_eq!(replay.image(), world.image(), "replaying the log gives the live image");
         if let Some((content, id)) = snapshot {
-            let mut from_snapshot = replay_snapshot(content, id).unwrap();
+            let mut from_snapshot = replay_snapshot(content.into(), id).unwrap();
             for entry in entries(&world.log).iter().filter(|it| it.offset >= id.end_offset) {
                 from_snapshot.apply(entry).unwrap();
             }

@@ -53,7 +53,7 @@ async fn start(core: &Core, log: &Rc<MemoryLog>) -> Rc<Controller> {
 
 fn creation(name: &str) -> CreateTopicsRequest {
     CreateTopicsRequest {
-        topics: vec![topic(name, 1, 1)],
+        topics: [topic(name, 1, 1)].into(),
         ..Default::default()
     }
 }
@@ -244,7 +244,7 @@ fn snapshots_are_written_and_the_past_goes() {
             core.sleep(Duration::from_millis(2)).await;
         }
         let gone = DeleteTopicsRequest {
-            topic_names: vec!["t3".into()],
+            topic_names: ["t3".into()].into(),
             ..Default::default()
         };
         controller.delete_topics(gone, 5).await.unwrap();

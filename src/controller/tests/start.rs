@@ -70,7 +70,7 @@ fn a_first_start_writes_what_apache_writes() {
 
 #[test]
 fn a_dynamic_quorum_brings_its_voters_into_the_log() {
-    let bootstrap = read_checkpoint(Bytes::from_static(DYNAMIC_BOOTSTRAP)).unwrap();
+    let bootstrap = read_checkpoint(Bytes::from_static(DYNAMIC_BOOTSTRAP).into()).unwrap();
     let world = world_on(&bootstrap);
     assert_eq!(our_kinds(&world), kinds_of_apache(DYNAMIC_LOG));
     assert_eq!(world.machine.replay().quorum().kraft_version, 1);
@@ -179,7 +179,7 @@ fn a_partition_in_a_directory_that_is_gone_has_no_leader() {
 
 #[test]
 fn a_log_of_a_later_kafka_is_refused() {
-    let mut bootstrap = read_checkpoint(Bytes::from_static(DYNAMIC_BOOTSTRAP)).unwrap();
+    let mut bootstrap = read_checkpoint(Bytes::from_static(DYNAMIC_BOOTSTRAP).into()).unwrap();
     let protocol::stored::MetadataRecord::FeatureLevel(level) = &mut bootstrap.records[0].record
     else {
         panic!()
@@ -195,7 +195,7 @@ fn a_log_of_a_later_kafka_is_refused() {
 
 #[test]
 fn half_of_the_bootstrap_is_aborted_and_written_again() {
-    let bootstrap = read_checkpoint(Bytes::from_static(DYNAMIC_BOOTSTRAP)).unwrap();
+    let bootstrap = read_checkpoint(Bytes::from_static(DYNAMIC_BOOTSTRAP).into()).unwrap();
     let whole = world_on(&bootstrap);
     let mut replay = Replay::default();
     let cut = entries(&whole.log)

@@ -30,7 +30,7 @@ fn with_config(name: &str, key: &str, value: Option<&str>) -> Creatable {
         value: value.map(Str::from),
     };
     Creatable {
-        configs: vec![config],
+        configs: [config].into(),
         ..topic(name, 1, 1)
     }
 }
@@ -39,7 +39,7 @@ fn assigned(name: &str, assignments: &[(i32, &[i32])]) -> Creatable {
     let assignment =
         |&(partition_index, ids): &(i32, &[i32])| CreateTopicsRequestCreatableReplicaAssignment {
             partition_index,
-            broker_ids: ids.to_vec(),
+            broker_ids: ids.to_vec().into(),
         };
     Creatable {
         assignments: assignments.iter().map(assignment).collect(),
@@ -49,7 +49,7 @@ fn assigned(name: &str, assignments: &[(i32, &[i32])]) -> Creatable {
 
 pub fn create(world: &mut World, topics: Vec<Creatable>) -> CreateTopicsResponse {
     let request = CreateTopicsRequest {
-        topics,
+        topics: topics.into(),
         ..Default::default()
     };
     match world.run(Command::CreateTopics(request)) {
@@ -81,7 +81,7 @@ fn grow(
     assignments: Option<&[&[i32]]>,
 ) -> CreatePartitionsResponse {
     let assignment = |ids: &&[i32]| CreatePartitionsRequestCreatePartitionsAssignment {
-        broker_ids: ids.to_vec(),
+        broker_ids: ids.to_vec().into(),
     };
     let topic = CreatePartitionsRequestCreatePartitionsTopic {
         name: Str::from(name),
@@ -89,7 +89,7 @@ fn grow(
         assignments: assignments.map(|lists| lists.iter().map(assignment).collect()),
     };
     let request = CreatePartitionsRequest {
-        topics: vec![topic],
+        topics: [topic].into(),
         ..Default::default()
     };
     match world.run(Command::CreatePartitions(request)) {
@@ -149,7 +149,7 @@ fn refusals_of_topics_have_kafkas_codes_and_words() {
     for (asked, code, text) in cases {
         let (before, end) = (world.image().clone(), world.end_offset);
         let response = create(&mut world, vec![asked.clone()]);
-        let [result] = response.topics.as_slice() else {
+        let Some(result) = response.topics.only() else {
             panic!("{response:?}")
         };
         assert_eq!(
@@ -262,7 +262,7 @@ fn validate_only_answers_and_creates_nothing() {
     let mut world = World::new();
     let end = world.end_offset;
     let request = CreateTopicsRequest {
-        topics: vec![topic("t", 5, 1)],
+        topics: [topic("t", 5, 1)].into(),
         validate_only: true,
         ..Default::default()
     };
@@ -394,7 +394,7 @@ fn topics_are_deleted_by_name_and_by_id() {
     let response = delete_request(
         &mut world,
         DeleteTopicsRequest {
-            topics,
+            topics: topics.into(),
             ..Default::default()
         },
     );
@@ -462,7 +462,7 @@ fn deletion_can_be_forbidden() {
     create(&mut world, vec![topic("a", 1, 1)]);
     assert_eq!(delete(&mut world, &["a"]).responses[0].error_code, 73);
     let request = DeleteTopicsRequest {
-        topic_names: vec!["a".into()],
+        topic_names: ["a".into()].into(),
         ..Default::default()
     };
     let Reply::DeleteTopics(old) = world.run(Command::DeleteTopics(request, 2)) else {
@@ -566,11 +566,9 @@ fn a_failed_directory_takes_only_its_partitions_along() {
     // One of them was carried over to the other disk, the rest come back with theirs.
     let lost = created_in(&world, "t", DIRECTORIES[0]);
     let id = world.image().topic_by_name("t").unwrap().id;
-    world.run(Command::AssignDirectories(vec![(
-        id,
-        lost[0],
-        DIRECTORIES[1],
-    )]));
+    world.run(Command::AssignDirectories(
+        vec![(id, lost[0], DIRECTORIES[1])].into(),
+    ));
     let t = world.image().topic_by_name("t").unwrap();
     let carried = t.partitions.get(lost[0]).unwrap();
     assert_eq!(

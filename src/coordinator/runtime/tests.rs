@@ -123,11 +123,14 @@ async fn started(core: &Core, log: &Rc<MemoryLog>) -> GroupPartition {
 async fn fetch(partition: &GroupPartition) -> i64 {
     let group = OffsetFetchGroup {
         group_id: text(GROUP),
-        topics: Some(vec![OffsetFetchTopic {
-            name: text("foo"),
-            topic_id: Uuid::ZERO,
-            partition_indexes: vec![0],
-        }]),
+        topics: Some(
+            vec![OffsetFetchTopic {
+                name: text("foo"),
+                topic_id: Uuid::ZERO,
+                partition_indexes: [0].into(),
+            }]
+            .into(),
+        ),
         ..Default::default()
     };
     let request = Request::OffsetFetch {

@@ -1,7 +1,7 @@
 //! OffsetCommit: topics by name (to version 9) or id (from version 10), checked before the group
 //! sees them.
 
-use protocol::{ErrorCode, Uuid};
+use protocol::{Array, ErrorCode, Uuid};
 
 use super::super::event::{Request, Response};
 use super::super::runtime::Caller;
@@ -18,8 +18,8 @@ pub async fn offset_commit(
     mut request: OffsetCommitRequest,
 ) -> OffsetCommitResponse {
     let mut response = OffsetCommitResponse::default();
-    let mut known = Vec::new();
-    let mut known_at = Vec::new();
+    let mut known = Array::new();
+    let mut known_at = Array::new();
     // A topic without partitions is not answered, as in Kafka.
     let asked = std::mem::take(&mut request.topics).into_iter();
     for mut topic in asked.filter(|topic| !topic.partitions.is_empty()) {
@@ -27,7 +27,7 @@ pub async fn offset_commit(
         let mut answer = CommittedTopic {
             name: topic.name.clone(),
             topic_id: topic.topic_id,
-            partitions: Vec::with_capacity(topic.partitions.len()),
+            partitions: Array::new(),
         };
         topic.partitions.retain(|partition| {
             let index = partition.partition_index;

@@ -1,6 +1,6 @@
 //! OffsetDelete: topics are checked before the group sees them.
 
-use protocol::ErrorCode;
+use protocol::{Array, ErrorCode};
 
 use super::super::event::{Request, Response};
 use super::super::runtime::Caller;
@@ -17,13 +17,13 @@ pub async fn offset_delete(
     caller: &Caller,
     request: OffsetDeleteRequest,
 ) -> OffsetDeleteResponse {
-    let mut answers = Vec::with_capacity(request.topics.len());
-    let mut known = Vec::new();
-    let mut known_at = Vec::new();
+    let mut answers = Array::new();
+    let mut known = Array::new();
+    let mut known_at = Array::new();
     // As in Kafka, a topic of which nothing is asked is not answered.
     let asked = request.topics.into_iter();
     for mut topic in asked.filter(|topic| !topic.partitions.is_empty()) {
-        let mut partitions = Vec::with_capacity(topic.partitions.len());
+        let mut partitions = Array::new();
         topic.partitions.retain(|partition| {
             let partition_index = partition.partition_index;
             let exists = topics.has_partition(&topic.name, partition_index);

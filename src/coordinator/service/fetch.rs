@@ -1,6 +1,6 @@
 //! OffsetFetch: one group (to version 7) or several, topics by name or (from version 10) by id.
 
-use protocol::{ErrorCode, Str};
+use protocol::{Array, ErrorCode, Str};
 
 use super::super::event::{Request, Response};
 use super::super::runtime::Caller;
@@ -28,7 +28,7 @@ pub async fn offset_fetch(
 ) -> OffsetFetchResponse {
     let version = caller.api_version;
     let require_stable = request.require_stable;
-    let mut answers = Vec::new();
+    let mut answers = Array::new();
     for group in groups_of(request, version) {
         if !room.is_left() {
             answers.push(OffsetFetchedGroup {
@@ -61,7 +61,7 @@ fn size_of_group(group: &OffsetFetchedGroup) -> usize {
     size_of_val(group) + topics.sum::<usize>()
 }
 
-fn groups_of(request: OffsetFetchRequest, version: i16) -> Vec<OffsetFetchGroup> {
+fn groups_of(request: OffsetFetchRequest, version: i16) -> Array<OffsetFetchGroup> {
     if version >= SEVERAL_GROUPS {
         return request.groups;
     }
@@ -75,11 +75,12 @@ fn groups_of(request: OffsetFetchRequest, version: i16) -> Vec<OffsetFetchGroup>
         };
         topics.into_iter().map(topic_of).collect()
     });
-    vec![OffsetFetchGroup {
+    [OffsetFetchGroup {
         group_id: request.group_id,
         topics,
         ..Default::default()
     }]
+    .into()
 }
 
 async fn fetch_group(
@@ -91,9 +92,9 @@ async fn fetch_group(
 ) -> OffsetFetchedGroup {
     let version = caller.api_version;
     let all_topics = group.topics.is_none();
-    let mut unknown = Vec::new();
+    let mut unknown = Array::new();
     if let Some(asked) = group.topics.take() {
-        let mut known = Vec::with_capacity(asked.len());
+        let mut known = Array::new();
         for mut topic in asked {
             if version < TOPIC_IDS {
                 // Kafka goes by the name alone here, and so may answer with an offset of a topic
@@ -147,7 +148,7 @@ async fn fetch_group(
                 None => false,
             });
     }
-    fetched.topics.append(&mut unknown);
+    fetched.topics.extend(unknown);
     fetched
 }
 
@@ -169,7 +170,7 @@ fn refused_topic(topic: &OffsetFetchTopic, error: ErrorCode) -> OffsetFetchedTop
     }
 }
 
-fn response_of(answers: Vec<OffsetFetchedGroup>, version: i16) -> OffsetFetchResponse {
+fn response_of(answers: Array<OffsetFetchedGroup>, version: i16) -> OffsetFetchResponse {
     if version >= SEVERAL_GROUPS {
         return OffsetFetchResponse {
             groups: answers,

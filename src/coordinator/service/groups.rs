@@ -5,7 +5,7 @@ use protocol::messages::{
     DeleteGroupsRequest, DeleteGroupsResponse, DeleteGroupsResponseDeletableGroupResult,
     DescribeGroupsRequest, DescribeGroupsResponse, ListGroupsResponse,
 };
-use protocol::{ErrorCode, Str};
+use protocol::{Array, ErrorCode, Str};
 
 use super::super::event::{Request, Response};
 use super::super::runtime::Caller;
@@ -49,7 +49,7 @@ pub async fn describe_groups(
     mut room: AnswerRoom,
 ) -> DescribeGroupsResponse {
     let told = caller.api_version >= MESSAGES_SINCE;
-    let mut groups = Vec::with_capacity(request.groups.len());
+    let mut groups = Array::new();
     for id in request.groups {
         if !room.is_left() {
             groups.push(DescribedGroup {
@@ -96,7 +96,7 @@ pub async fn delete_groups(
 ) -> DeleteGroupsResponse {
     // A group that is named twice is deleted, and answered, once.
     let names: IndexSet<Str> = request.groups_names.into_iter().collect();
-    let mut results = Vec::with_capacity(names.len());
+    let mut results = Array::new();
     for id in names {
         let answer = router
             .ask(&id, caller, Request::DeleteGroup(id.clone()))

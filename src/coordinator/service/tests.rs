@@ -9,7 +9,7 @@ use crate::outgoing::AnswerRoom;
 use protocol::messages::{
     DeleteGroupsRequest, DescribeGroupsRequest, OffsetFetchRequestOffsetFetchRequestTopic,
 };
-use protocol::{ErrorCode, Message, Str, Uuid};
+use protocol::{Array, ErrorCode, Message, Str, Uuid};
 
 use super::super::runtime::Caller;
 use super::super::tests::harness::{
@@ -127,7 +127,8 @@ fn commits_by_name_are_checked_against_the_metadata() {
         topic("missing", Uuid::ZERO, &[0]),
         topic("foo", Uuid::ZERO, &[0, 2, 1]),
         topic("bar", Uuid::ZERO, &[5]),
-    ];
+    ]
+    .into();
     let response = now(super::commit::offset_commit(
         &router,
         &TwoTopics,
@@ -155,7 +156,7 @@ fn commits_by_name_are_checked_against_the_metadata() {
 fn commits_by_id_find_the_name() {
     let router = router();
     let mut request = commit(0, 1);
-    request.topics = vec![topic("", BAR_ID, &[0]), topic("", Uuid([1; 16]), &[0])];
+    request.topics = vec![topic("", BAR_ID, &[0]), topic("", Uuid([1; 16]), &[0])].into();
     let response = now(super::commit::offset_commit(
         &router,
         &TwoTopics,
@@ -175,7 +176,7 @@ fn commits_by_id_find_the_name() {
 fn a_commit_of_unknown_topics_only_does_not_bother_the_group() {
     let router = router();
     let mut request = commit_as("stranger", 1, 1);
-    request.topics = vec![topic("missing", Uuid::ZERO, &[0])];
+    request.topics = vec![topic("missing", Uuid::ZERO, &[0])].into();
     let response = now(super::commit::offset_commit(
         &router,
         &TwoTopics,
@@ -191,7 +192,7 @@ fn a_commit_of_unknown_topics_only_does_not_bother_the_group() {
 fn fetch_group(group: &str, topics: Option<Vec<OffsetFetchTopic>>) -> OffsetFetchGroup {
     OffsetFetchGroup {
         group_id: text(group),
-        topics,
+        topics: topics.map(Array::from),
         ..Default::default()
     }
 }
@@ -200,7 +201,7 @@ fn fetch_topic(name: &str, topic_id: Uuid) -> OffsetFetchTopic {
     OffsetFetchTopic {
         name: text(name),
         topic_id,
-        partition_indexes: vec![0, 1],
+        partition_indexes: [0, 1].into(),
     }
 }
 
@@ -230,7 +231,7 @@ fn several_groups_are_fetched_by_name_each_with_its_own_error() {
         fetch_group("unknown", None),
     ];
     let request = OffsetFetchRequest {
-        groups,
+        groups: groups.into(),
         ..Default::default()
     };
     let response = fetch(&router, 9, request);
@@ -275,7 +276,7 @@ fn fetch_by_id() {
         &router,
         10,
         OffsetFetchRequest {
-            groups,
+            groups: groups.into(),
             ..Default::default()
         },
     );
@@ -310,7 +311,7 @@ fn a_topic_created_again_does_not_inherit_offsets() {
         &router,
         8,
         OffsetFetchRequest {
-            groups,
+            groups: groups.into(),
             ..Default::default()
         },
     );
@@ -327,10 +328,11 @@ fn old_versions_fetch_one_group() {
     let request = |group: &str, topics: bool| OffsetFetchRequest {
         group_id: text(group),
         topics: topics.then(|| {
-            vec![OffsetFetchRequestOffsetFetchRequestTopic {
+            [OffsetFetchRequestOffsetFetchRequestTopic {
                 name: text("foo"),
-                partition_indexes: vec![0, 1],
+                partition_indexes: [0, 1].into(),
             }]
+            .into()
         }),
         ..Default::default()
     };
@@ -373,7 +375,7 @@ fn deletes_check_topics_but_the_group_goes_first() {
         });
         let request = OffsetDeleteRequest {
             group_id: text(group),
-            topics: topics.to_vec(),
+            topics: topics.to_vec().into(),
         };
         now(super::delete::offset_delete(
             &router,
@@ -409,7 +411,7 @@ fn groups_are_listed_described_and_deleted() {
     assert_eq!((listed.error_code, listed.groups.len()), (0, 1));
     let names = vec![text(GROUP), text("elsewhere"), text("unknown")];
     let request = DescribeGroupsRequest {
-        groups: names.clone(),
+        groups: names.clone().into(),
         ..Default::default()
     };
     let room = || AnswerRoom::new(usize::MAX);
@@ -423,7 +425,7 @@ fn groups_are_listed_described_and_deleted() {
     assert_eq!(codes, [none, elsewhere, ErrorCode::GroupIdNotFound]);
     encodes(&described, 6);
     let request = DeleteGroupsRequest {
-        groups_names: names,
+        groups_names: names.into(),
     };
     let deleted = now(super::delete_groups(&router, &caller(2), request));
     let codes: Vec<ErrorCode> = deleted
@@ -474,7 +476,7 @@ fn what_finds_no_room_in_an_answer_is_refused() {
     let groups = vec![text(GROUP); 3];
     let codes = |bytes, version| {
         let request = DescribeGroupsRequest {
-            groups: groups.clone(),
+            groups: groups.clone().into(),
             ..Default::default()
         };
         let room = AnswerRoom::new(bytes);
@@ -504,7 +506,7 @@ fn what_finds_no_room_in_an_answer_is_refused() {
         ..Default::default()
     };
     let request = OffsetFetchRequest {
-        groups: vec![group; 2],
+        groups: vec![group; 2].into(),
         ..Default::default()
     };
     let fetched = now(super::fetch::offset_fetch(

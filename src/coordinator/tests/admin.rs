@@ -14,8 +14,8 @@ use super::harness::*;
 fn list(bench: &mut Bench, states: &[&str], types: &[&str]) -> Vec<(String, String, String)> {
     let texts = |all: &[&str]| all.iter().map(|one| text(one)).collect::<Vec<Str>>();
     let request = ListGroupsRequest {
-        states_filter: texts(states),
-        types_filter: texts(types),
+        states_filter: texts(states).into(),
+        types_filter: texts(types).into(),
     };
     match bench.ask(5, Request::ListGroups(request)) {
         Response::ListGroups(Ok(groups)) => groups

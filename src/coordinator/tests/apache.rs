@@ -75,7 +75,7 @@ fn the_same_story_gives_the_same_records() {
         rebalance_timeout_ms: 300_000,
         group_instance_id: Some(text("inst")),
         protocol_type: text("consumer"),
-        protocols: vec![protocol("range"), protocol("cooperative-sticky")],
+        protocols: [protocol("range"), protocol("cooperative-sticky")].into(),
         ..Default::default()
     };
     let token = bench.join(9, request);
@@ -90,7 +90,8 @@ fn the_same_story_gives_the_same_records() {
         assignments: vec![SyncAssignment {
             member_id: text(MEMBER),
             assignment: hex(ASSIGNMENT),
-        }],
+        }]
+        .into(),
         ..sync(MEMBER, 1, &[])
     };
     let token = bench.sync(request);
@@ -114,8 +115,9 @@ fn the_same_story_gives_the_same_records() {
         topics: vec![CommitTopic {
             name: text("foo"),
             topic_id: Uuid(topic_id),
-            partitions: vec![partition],
-        }],
+            partitions: [partition].into(),
+        }]
+        .into(),
         ..Default::default()
     };
     bench.commit(request);
@@ -127,7 +129,7 @@ fn the_same_story_gives_the_same_records() {
     }];
     let request = LeaveGroupRequest {
         group_id: text("golden"),
-        members,
+        members: members.into(),
         ..Default::default()
     };
     bench.ask(5, Request::LeaveGroup(request));

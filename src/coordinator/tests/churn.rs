@@ -214,7 +214,7 @@ impl Churn {
             }];
             let request = LeaveGroupRequest {
                 group_id: text(GROUP),
-                members,
+                members: members.into(),
                 ..Default::default()
             };
             self.bench.ask(5, Request::LeaveGroup(request));

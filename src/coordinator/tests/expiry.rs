@@ -26,7 +26,7 @@ fn leave(bench: &mut Bench, id: &str) {
     }];
     let request = LeaveGroupRequest {
         group_id: text(GROUP),
-        members,
+        members: members.into(),
         ..Default::default()
     };
     bench.ask(5, Request::LeaveGroup(request));

@@ -240,7 +240,7 @@ pub fn join(member_id: &str) -> JoinGroupRequest {
         rebalance_timeout_ms: 60_000,
         member_id: text(member_id),
         protocol_type: text("consumer"),
-        protocols: vec![protocol("range", "foo")],
+        protocols: [protocol("range", "foo")].into(),
         ..Default::default()
     }
 }
@@ -363,11 +363,14 @@ impl Bench {
     pub fn offset(&mut self, topic: &str, partition: i32) -> i64 {
         let group = OffsetFetchGroup {
             group_id: text(GROUP),
-            topics: Some(vec![OffsetFetchTopic {
-                name: text(topic),
-                partition_indexes: vec![partition],
-                ..Default::default()
-            }]),
+            topics: Some(
+                vec![OffsetFetchTopic {
+                    name: text(topic),
+                    partition_indexes: [partition].into(),
+                    ..Default::default()
+                }]
+                .into(),
+            ),
             ..Default::default()
         };
         match self.ask(
@@ -407,8 +410,10 @@ pub fn commit(partition: i32, offset: i64) -> OffsetCommitRequest {
                 partition_index: partition,
                 committed_offset: offset,
                 ..Default::default()
-            }],
-        }],
+            }]
+            .into(),
+        }]
+        .into(),
         ..Default::default()
     }
 }

@@ -128,7 +128,7 @@ fn a_group_has_one_protocol_type_and_a_common_protocol() {
     let mut other_type = join("");
     other_type.protocol_type = text("connect");
     let mut no_common = join("");
-    no_common.protocols = vec![protocol("sticky", "foo")];
+    no_common.protocols = [protocol("sticky", "foo")].into();
     let mut none = join("");
     none.protocols.clear();
     for request in [other_type, no_common, none] {
@@ -277,7 +277,7 @@ fn a_rejoining_leader_or_changed_follower_starts_a_rebalance() {
     let token = bench.sync(sync(&ids[1], 2, &[]));
     assert_eq!(synced(bench.take(token)).error_code, 0);
     let mut changed = join(&ids[1]);
-    changed.protocols = vec![protocol("range", "bar")];
+    changed.protocols = [protocol("range", "bar")].into();
     let token = bench.join(9, changed);
     assert!(!bench.is_answered(token));
     assert_eq!(bench.state(), "PreparingRebalance");

@@ -30,11 +30,14 @@ fn all_topics() -> OffsetFetchGroup {
 
 fn one_partition(topic_id: Uuid) -> OffsetFetchGroup {
     OffsetFetchGroup {
-        topics: Some(vec![OffsetFetchTopic {
-            name: text("foo"),
-            topic_id,
-            partition_indexes: vec![0],
-        }]),
+        topics: Some(
+            vec![OffsetFetchTopic {
+                name: text("foo"),
+                topic_id,
+                partition_indexes: [0].into(),
+            }]
+            .into(),
+        ),
         ..all_topics()
     }
 }
@@ -48,7 +51,8 @@ fn delete(bench: &mut Bench, topic: &str, partitions: &[i32]) -> OffsetDeleteRes
         topics: vec![DeleteTopic {
             name: text(topic),
             partitions: partitions.collect(),
-        }],
+        }]
+        .into(),
     };
     match bench.ask(0, Request::OffsetDelete(request)) {
         Response::OffsetDelete(response) => response,
@@ -326,8 +330,9 @@ fn an_offset_on_its_way_can_be_deleted_once() {
         group_id: text(GROUP),
         topics: vec![DeleteTopic {
             name: text("foo"),
-            partitions: vec![DeletePartition { partition_index: 0 }],
-        }],
+            partitions: [DeletePartition { partition_index: 0 }].into(),
+        }]
+        .into(),
     };
     let first = bench.send_as(0, Request::OffsetDelete(request()));
     let second = bench.send_as(0, Request::OffsetDelete(request()));

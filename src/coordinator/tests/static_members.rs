@@ -131,7 +131,7 @@ fn a_change_of_the_chosen_protocol_rebalances() {
     let mut bench = Bench::new();
     let ids = stable_pair(&mut bench);
     let mut request = static_join("", "follower");
-    request.protocols = vec![protocol("range", "foo"), protocol("sticky", "foo")];
+    request.protocols = [protocol("range", "foo"), protocol("sticky", "foo")].into();
     let token = bench.join(9, request.clone());
     assert_eq!(
         joined(bench.take(token)).generation_id,
@@ -139,7 +139,7 @@ fn a_change_of_the_chosen_protocol_rebalances() {
         "`range` is still the choice"
     );
     let mut leader = static_join(&ids[0], "leader");
-    leader.protocols = vec![protocol("sticky", "foo"), protocol("range", "foo")];
+    leader.protocols = [protocol("sticky", "foo"), protocol("range", "foo")].into();
     bench.join(9, leader);
     assert_eq!(bench.state(), "PreparingRebalance");
 }

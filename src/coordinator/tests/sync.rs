@@ -111,7 +111,7 @@ fn a_join_while_the_assignment_is_written_makes_it_void() {
     bench.hold = true;
     let leader_sync = bench.sync(sync(&leader, 1, &[(&leader, "one"), (&follower, "two")]));
     let mut changed = join(&follower);
-    changed.protocols = vec![protocol("range", "bar")];
+    changed.protocols = [protocol("range", "bar")].into();
     let rejoin = bench.join(9, changed);
     let response = synced(bench.take(leader_sync));
     assert_eq!(

@@ -56,8 +56,8 @@ pub fn describe_configs(
         let result = results.iter_mut().find(|result| {
             result.resource_type == resource.kind && result.resource_name == resource.name
         });
-        let mut entries =
-            result.map_or_else(Vec::new, |result| std::mem::take(&mut result.configs));
+        let entries = result.map(|result| std::mem::take(&mut result.configs));
+        let mut entries = Vec::from(entries.unwrap_or_default());
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         entries
     };

@@ -9,7 +9,7 @@ use protocol::messages::{
 };
 use protocol::stored::ConsumerProtocolAssignment;
 use protocol::wire::Reader;
-use protocol::{ErrorCode, Message, Str};
+use protocol::{Array, ErrorCode, Message, Str};
 
 use crate::tools::client::{Client, ClientError, Node, NodeInfo, Partition};
 
@@ -75,8 +75,8 @@ pub fn list_groups(
                 false => Vec::new(),
             };
             let request = ListGroupsRequest {
-                states_filter: since(STATES_SINCE, states),
-                types_filter: since(TYPES_SINCE, types),
+                states_filter: since(STATES_SINCE, states).into(),
+                types_filter: since(TYPES_SINCE, types).into(),
             };
             let response = client.send(node, &request)?;
             ClientError::check(response.error_code, None)?;
@@ -117,7 +117,7 @@ fn describe_by_either(
     group: &Str,
 ) -> Result<GroupInfo, ClientError> {
     let request = ConsumerGroupDescribeRequest {
-        group_ids: vec![group.clone()],
+        group_ids: [group.clone()].into(),
         ..ConsumerGroupDescribeRequest::default()
     };
     let answer = client.send(node, &request).and_then(|response| {
@@ -136,7 +136,7 @@ fn describe_by_either(
         Err(error) => return Err(error),
     }
     let request = DescribeGroupsRequest {
-        groups: vec![group.clone()],
+        groups: [group.clone()].into(),
         ..DescribeGroupsRequest::default()
     };
     let response = client.send(node, &request)?;
@@ -213,7 +213,7 @@ fn assignment(bytes: Bytes) -> Vec<Partition> {
     )
 }
 
-fn in_order(topics: impl Iterator<Item = (Str, Vec<i32>)>) -> Vec<Partition> {
+fn in_order(topics: impl Iterator<Item = (Str, Array<i32>)>) -> Vec<Partition> {
     let partitions = topics.flat_map(|(topic, numbers)| {
         numbers.into_iter().map(move |number| Partition {
             topic: topic.clone(),
@@ -257,7 +257,8 @@ pub fn committed_offsets(
                     group_id: group.clone(),
                     topics: None,
                     ..OffsetFetchRequestOffsetFetchRequestGroup::default()
-                }],
+                }]
+                .into(),
                 ..OffsetFetchRequest::default()
             };
             let response = client.send_up_to(node, FETCH_BY_NAME_MAX, &request)?;

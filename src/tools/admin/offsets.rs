@@ -89,7 +89,7 @@ fn request(
             .into_iter()
             .map(|(name, partitions)| ListOffsetsRequestListOffsetsTopic {
                 name: name.clone(),
-                partitions,
+                partitions: partitions.into(),
             })
             .collect(),
         timeout_ms: i32::try_from(client.settings().request_timeout.as_millis())

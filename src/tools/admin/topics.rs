@@ -7,7 +7,7 @@ use protocol::messages::{
     MetadataRequest, MetadataRequestMetadataRequestTopic,
     MetadataResponseMetadataResponseTopic as MetadataTopic,
 };
-use protocol::{Str, Uuid};
+use protocol::{Array, Str, Uuid};
 
 use crate::tools::client::{Client, ClientError, Node};
 
@@ -123,7 +123,7 @@ fn in_order(mut topic: TopicInfo) -> TopicInfo {
     topic
 }
 
-fn checked(topics: Vec<MetadataTopic>) -> Result<Vec<TopicInfo>, ClientError> {
+fn checked(topics: Array<MetadataTopic>) -> Result<Vec<TopicInfo>, ClientError> {
     for topic in &topics {
         ClientError::check(topic.error_code, None)?;
     }
@@ -137,8 +137,8 @@ fn of_metadata(topic: MetadataTopic) -> TopicInfo {
         |partition: protocol::messages::MetadataResponseMetadataResponsePartition| PartitionInfo {
             number: partition.partition_index,
             leader: leader(partition.leader_id),
-            replicas: partition.replica_nodes,
-            in_sync: partition.isr_nodes,
+            replicas: partition.replica_nodes.into(),
+            in_sync: partition.isr_nodes.into(),
             eligible: None,
             last_known_eligible: None,
         };
@@ -154,10 +154,15 @@ fn of_description(partition: DescribedPartition) -> PartitionInfo {
     PartitionInfo {
         number: partition.partition_index,
         leader: leader(partition.leader_id),
-        replicas: partition.replica_nodes,
-        in_sync: partition.isr_nodes,
-        eligible: Some(partition.eligible_leader_replicas.unwrap_or_default()),
-        last_known_eligible: Some(partition.last_known_elr.unwrap_or_default()),
+        replicas: partition.replica_nodes.into(),
+        in_sync: partition.isr_nodes.into(),
+        eligible: Some(
+            partition
+                .eligible_leader_replicas
+                .unwrap_or_default()
+                .into(),
+        ),
+        last_known_eligible: Some(partition.last_known_elr.unwrap_or_default().into()),
     }
 }
 

@@ -66,7 +66,7 @@ impl Client {
             .version::<FindCoordinatorRequest>()?;
         let (node_id, host, port) = if highest > SINGLE_KEY_MAX {
             let request = FindCoordinatorRequest {
-                coordinator_keys: vec![key.into()],
+                coordinator_keys: [key.into()].into(),
                 key_type,
                 ..FindCoordinatorRequest::default()
             };

@@ -48,8 +48,8 @@ fn versions(ranges: &[(ApiKey, i16, i16)]) -> ApiVersionsResponse {
     }
 }
 
-fn write(stream: &mut TcpStream, frame: &Bytes) {
-    stream.write_all(frame).unwrap();
+fn write(stream: &mut TcpStream, frame: &[Bytes]) {
+    stream.write_all(&frame.concat()).unwrap();
 }
 
 fn settings(address: &Address, properties: &[(&str, &str)]) -> Settings {
@@ -195,7 +195,8 @@ fn nobody_at_home_and_nodes_at_wrong_addresses_are_named() {
                 host: "127.0.0.1".into(),
                 port,
                 ..MetadataResponseMetadataResponseBroker::default()
-            }],
+            }]
+            .into(),
             ..MetadataResponse::default()
         };
         let frame = frame::encode_response(&metadata, header.version, header.correlation_id);

@@ -128,7 +128,8 @@ fn request(kind: Kind, name: &Str, changes: &Changes) -> IncrementalAlterConfigs
             resource_type: kind.code(),
             resource_name: name.clone(),
             configs: deleted.chain(added).collect(),
-        }],
+        }]
+        .into(),
         validate_only: false,
     }
 }

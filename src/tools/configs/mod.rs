@@ -209,7 +209,12 @@ fn config_resources(client: &mut Client, kind: Kind) -> Result<Vec<Str>, ClientE
         } else {
             Vec::new()
         };
-        let response = client.send(Node::Any, &ListConfigResourcesRequest { resource_types })?;
+        let response = client.send(
+            Node::Any,
+            &ListConfigResourcesRequest {
+                resource_types: resource_types.into(),
+            },
+        )?;
         ClientError::check(response.error_code, None)?;
         Ok(response)
     })?;

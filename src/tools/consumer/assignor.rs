@@ -27,7 +27,7 @@ pub(super) struct Member {
 /// The bytes that a member joins with.
 pub(super) fn subscription(topics: &[Str]) -> Bytes {
     let subscription = ConsumerProtocolSubscription {
-        topics: topics.to_vec(),
+        topics: topics.into(),
         ..ConsumerProtocolSubscription::default()
     };
     let mut writer = Writer::new();
@@ -44,7 +44,7 @@ pub(super) fn topics_of(metadata: &Bytes) -> Vec<Str> {
         let known = version.clamp(0, SUBSCRIPTION_VERSION);
         ConsumerProtocolSubscription::decode(&mut reader, known)
     });
-    decoded.map_or_else(|_| Vec::new(), |subscription| subscription.topics)
+    decoded.map_or_else(|_| Vec::new(), |subscription| subscription.topics.into())
 }
 
 /// The bytes that tell a member its partitions.
@@ -62,7 +62,7 @@ pub(super) fn assignment(partitions: &[Partition]) -> Bytes {
             .map(
                 |(topic, partitions)| ConsumerProtocolAssignmentTopicPartition {
                     topic: topic.clone(),
-                    partitions,
+                    partitions: partitions.into(),
                 },
             )
             .collect(),

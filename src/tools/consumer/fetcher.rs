@@ -204,7 +204,7 @@ impl Fetcher {
                 Some(topic) => topic.partitions.push(entry),
                 None => topics.push(FetchRequestFetchTopic {
                     topic: partition.topic.clone(),
-                    partitions: vec![entry],
+                    partitions: [entry].into(),
                     ..FetchRequestFetchTopic::default()
                 }),
             }
@@ -214,7 +214,7 @@ impl Fetcher {
             min_bytes: self.settings.fetch_min_bytes,
             max_bytes: self.settings.fetch_max_bytes,
             isolation_level: self.settings.isolation_level(),
-            topics,
+            topics: topics.into(),
             ..FetchRequest::default()
         }
     }
@@ -302,7 +302,7 @@ impl Fetcher {
             partition.clone(),
             bytes,
             from,
-            data.aborted_transactions.unwrap_or_default(),
+            data.aborted_transactions.unwrap_or_default().into(),
             self.settings.read_committed,
             self.settings.check_crcs,
         );

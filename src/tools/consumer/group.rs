@@ -195,7 +195,8 @@ impl Membership {
             protocols: vec![JoinGroupRequestJoinGroupRequestProtocol {
                 name: Str::from_static(PROTOCOL),
                 metadata: assignor::subscription(topics),
-            }],
+            }]
+            .into(),
             ..JoinGroupRequest::default()
         };
         let ticket = self.connect(client)?.start(&request)?;
@@ -227,7 +228,7 @@ impl Membership {
             group_instance_id: self.settings.instance.clone(),
             protocol_type: Some(Str::from_static(PROTOCOL_TYPE)),
             protocol_name: Some(Str::from_static(PROTOCOL)),
-            assignments: assignments(client, &response)?,
+            assignments: assignments(client, &response)?.into(),
         };
         let connection = self.connection.as_mut().ok_or(ClientError::NoController)?;
         self.phase = Phase::Syncing(connection.start(&request)?);
@@ -301,7 +302,7 @@ impl Membership {
                 Some(topic) => topic.partitions.push(entry),
                 None => topics.push(OffsetCommitRequestOffsetCommitRequestTopic {
                     name: partition.topic.clone(),
-                    partitions: vec![entry],
+                    partitions: [entry].into(),
                     ..OffsetCommitRequestOffsetCommitRequestTopic::default()
                 }),
             }
@@ -311,7 +312,7 @@ impl Membership {
             generation_id_or_member_epoch: self.generation,
             member_id: self.member_id.clone(),
             group_instance_id: self.settings.instance.clone(),
-            topics,
+            topics: topics.into(),
             ..OffsetCommitRequest::default()
         };
         let connection = self.connect(client)?;
@@ -348,7 +349,8 @@ impl Membership {
                     member_id,
                     reason: Some(Str::from_static("the consumer is being closed")),
                     ..LeaveGroupRequestMemberIdentity::default()
-                }];
+                }]
+                .into();
             } else {
                 request.member_id = member_id;
             }

@@ -60,7 +60,7 @@ fn committed_request(
             topics.iter().map(
                 |(name, indexes)| OffsetFetchRequestOffsetFetchRequestTopics {
                     name: (*name).clone(),
-                    partition_indexes: indexes.clone(),
+                    partition_indexes: indexes.clone().into(),
                     ..OffsetFetchRequestOffsetFetchRequestTopics::default()
                 },
             );
@@ -69,7 +69,8 @@ fn committed_request(
                 group_id: group.clone(),
                 topics: Some(topics.collect()),
                 ..OffsetFetchRequestOffsetFetchRequestGroup::default()
-            }],
+            }]
+            .into(),
             require_stable: true,
             ..OffsetFetchRequest::default()
         };
@@ -77,7 +78,7 @@ fn committed_request(
     let topics = topics.iter().map(
         |(name, indexes)| OffsetFetchRequestOffsetFetchRequestTopic {
             name: (*name).clone(),
-            partition_indexes: indexes.clone(),
+            partition_indexes: indexes.clone().into(),
         },
     );
     OffsetFetchRequest {

@@ -168,11 +168,11 @@ fn a_batch_that_the_broker_finds_damaged_ends_the_reading_and_is_named() {
     };
     let topic = FetchResponseFetchableTopicResponse {
         topic: Str::from("t"),
-        partitions: vec![data],
+        partitions: [data].into(),
         ..FetchResponseFetchableTopicResponse::default()
     };
     let response = FetchResponse {
-        responses: vec![topic],
+        responses: [topic].into(),
         ..FetchResponse::default()
     };
     let why = fetcher.take(response, &asked).unwrap_err().to_string();

@@ -26,7 +26,7 @@ pub(super) fn delete_groups(
     for group in groups {
         progress.at((deleted.len() + failed.len()) as u64);
         let request = DeleteGroupsRequest {
-            groups_names: vec![group.clone()],
+            groups_names: [group.clone()].into(),
         };
         let done = client.ask_coordinator(&group, &request, |response| {
             let result = response.results.into_iter().next().unwrap_or_default();
@@ -140,7 +140,7 @@ fn ask(
         topics.into_iter().map(
             |(name, partitions)| OffsetDeleteRequestOffsetDeleteRequestTopic {
                 name: name.clone(),
-                partitions,
+                partitions: partitions.into(),
             },
         );
     let request = OffsetDeleteRequest {

@@ -354,7 +354,7 @@ fn commit(client: &mut Client, group: &Str, offsets: &Offsets) -> Result<(), Cli
         topics.into_iter().map(
             |(name, partitions)| OffsetCommitRequestOffsetCommitRequestTopic {
                 name: name.clone(),
-                partitions,
+                partitions: partitions.into(),
                 ..OffsetCommitRequestOffsetCommitRequestTopic::default()
             },
         );

@@ -17,7 +17,7 @@ pub(super) fn examine(patient: &mut Patient, report: &mut Report<'_>) -> Result<
     for (id, node) in brokers {
         let request = DescribeLogDirsRequest {
             // No partitions: the directories are enough.
-            topics: Some(Vec::new()),
+            topics: Some([].into()),
         };
         let answer = match patient.client.send(node, &request) {
             Ok(answer) => answer,

@@ -112,7 +112,7 @@ fn still(client: &mut Client, before: &Unsettled) -> Result<Option<Found>, Clien
 
 fn classic(client: &mut Client, before: &Unsettled) -> Result<Found, ClientError> {
     let request = DescribeGroupsRequest {
-        groups: vec![before.group.clone()],
+        groups: [before.group.clone()].into(),
         ..DescribeGroupsRequest::default()
     };
     let answer = client.send(before.node, &request)?;
@@ -130,7 +130,7 @@ fn classic(client: &mut Client, before: &Unsettled) -> Result<Found, ClientError
 
 fn newer(client: &mut Client, before: &Unsettled) -> Result<Found, ClientError> {
     let request = ConsumerGroupDescribeRequest {
-        group_ids: vec![before.group.clone()],
+        group_ids: [before.group.clone()].into(),
         ..ConsumerGroupDescribeRequest::default()
     };
     let answer = client.send(before.node, &request)?;

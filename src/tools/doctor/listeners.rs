@@ -127,7 +127,7 @@ fn look_at(
 fn speak(address: &Address, settings: &Settings, cluster: &str) -> Result<String, String> {
     let mut connection = Connection::open(address, settings).map_err(|error| error.to_string())?;
     let request = MetadataRequest {
-        topics: Some(Vec::new()),
+        topics: Some([].into()),
         ..MetadataRequest::default()
     };
     let answer = connection

@@ -162,7 +162,7 @@ fn configs(client: &mut Client, node: Node, id: i32) -> Result<Configs, ClientEr
         configuration_keys: None,
     };
     let request = DescribeConfigsRequest {
-        resources: vec![resource],
+        resources: [resource].into(),
         ..DescribeConfigsRequest::default()
     };
     let response: DescribeConfigsResponse = client.send(node, &request)?;

@@ -122,7 +122,7 @@ pub(super) fn add(client: &mut Client, dry_run: bool, out: &mut dyn Write) -> Re
                 .unwrap_or(i32::MAX),
             voter_id: controller.id,
             voter_directory_id: controller.directory_id,
-            listeners: controller.listeners.clone(),
+            listeners: controller.listeners.clone().into(),
             ..AddRaftVoterRequest::default()
         };
         client.retrying(|client| {

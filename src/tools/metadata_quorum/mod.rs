@@ -6,12 +6,12 @@ use std::io::Write;
 use std::time::{Duration, SystemTime};
 
 use clap::{Args, Subcommand};
-use protocol::Uuid;
 use protocol::messages::{
     DescribeQuorumRequest, DescribeQuorumRequestPartitionData, DescribeQuorumRequestTopicData,
     DescribeQuorumResponseNode, DescribeQuorumResponsePartitionData,
     DescribeQuorumResponseReplicaState as Replica,
 };
+use protocol::{Array, Uuid};
 
 use super::Failure;
 use super::client::{Client, ClientError, Node, Target};
@@ -119,8 +119,9 @@ fn describe(client: &mut Client) -> Result<Quorum, ClientError> {
     let request = DescribeQuorumRequest {
         topics: vec![DescribeQuorumRequestTopicData {
             topic_name: METADATA_TOPIC.into(),
-            partitions: vec![DescribeQuorumRequestPartitionData::default()],
-        }],
+            partitions: [DescribeQuorumRequestPartitionData::default()].into(),
+        }]
+        .into(),
     };
     client.retrying(|client| {
         let response = client.send(node(client), &request)?;
@@ -129,7 +130,10 @@ fn describe(client: &mut Client) -> Result<Quorum, ClientError> {
         let state = topic.partitions.into_iter().next().unwrap_or_default();
         ClientError::check(state.error_code, state.error_message.as_ref())?;
         let nodes = response.nodes;
-        Ok(Quorum { state, nodes })
+        Ok(Quorum {
+            state,
+            nodes: nodes.into(),
+        })
     })
 }
 
@@ -146,7 +150,7 @@ impl Quorum {
     }
 
     /// `[{"id": 1, "directoryId": "...", "endpoints": ["CONTROLLER://host:port"]}]`
-    fn listed(&self, replicas: &[Replica]) -> String {
+    fn listed(&self, replicas: &Array<Replica>) -> String {
         let all: Vec<String> = replicas.iter().map(|replica| self.shown(replica)).collect();
         format!("[{}]", all.join(", "))
     }

@@ -94,10 +94,13 @@ impl Sender {
 
     fn leaders(&mut self) -> Result<Vec<Option<i32>>, ClientError> {
         let request = MetadataRequest {
-            topics: Some(vec![MetadataRequestMetadataRequestTopic {
-                name: Some(self.topic.clone()),
-                ..MetadataRequestMetadataRequestTopic::default()
-            }]),
+            topics: Some(
+                vec![MetadataRequestMetadataRequestTopic {
+                    name: Some(self.topic.clone()),
+                    ..MetadataRequestMetadataRequestTopic::default()
+                }]
+                .into(),
+            ),
             allow_auto_topic_creation: true,
             ..MetadataRequest::default()
         };
@@ -329,9 +332,10 @@ impl Sender {
                 .unwrap_or(i32::MAX),
             topic_data: vec![ProduceRequestTopicProduceData {
                 name: self.topic.clone(),
-                partition_data: data,
+                partition_data: data.into(),
                 ..ProduceRequestTopicProduceData::default()
-            }],
+            }]
+            .into(),
             ..ProduceRequest::default()
         })
     }

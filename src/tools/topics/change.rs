@@ -43,7 +43,7 @@ pub(super) fn create(
         return Err(Failure::new("The partitions must be greater than 0"));
     }
     let request = CreateTopicsRequest {
-        topics: vec![topic],
+        topics: [topic].into(),
         timeout_ms: timeout_ms(client),
         validate_only: false,
     };
@@ -97,7 +97,7 @@ fn new_topic(arguments: &TopicsArgs) -> Result<CreateTopicsRequestCreatableTopic
             .map(
                 |(partition_index, broker_ids)| CreateTopicsRequestCreatableReplicaAssignment {
                     partition_index,
-                    broker_ids,
+                    broker_ids: broker_ids.into(),
                 },
             )
             .collect(),
@@ -152,7 +152,7 @@ pub(super) fn alter(client: &mut Client, arguments: &TopicsArgs) -> Result<(), F
         let new = assignments.iter().skip(topic.partitions.len());
         let new = new.map(
             |broker_ids| CreatePartitionsRequestCreatePartitionsAssignment {
-                broker_ids: broker_ids.clone(),
+                broker_ids: broker_ids.clone().into(),
             },
         );
         topics.push(CreatePartitionsRequestCreatePartitionsTopic {
@@ -162,7 +162,7 @@ pub(super) fn alter(client: &mut Client, arguments: &TopicsArgs) -> Result<(), F
         });
     }
     let request = CreatePartitionsRequest {
-        topics,
+        topics: topics.into(),
         timeout_ms: timeout_ms(client),
         validate_only: false,
     };
@@ -205,7 +205,7 @@ fn delete_request(names: &[Str], version: i16, timeout_ms: i32) -> DeleteTopicsR
     if version >= DELETE_WITH_STATES {
         request.topics = names.iter().map(state).collect();
     } else {
-        request.topic_names = names.to_vec();
+        request.topic_names = names.to_vec().into();
     }
     request
 }

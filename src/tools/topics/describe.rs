@@ -233,8 +233,8 @@ impl Surroundings<'_> {
     }
 }
 
-fn joined(ids: &[i32]) -> String {
-    let ids: Vec<String> = ids.iter().map(i32::to_string).collect();
+fn joined<'a>(ids: impl IntoIterator<Item = &'a i32>) -> String {
+    let ids: Vec<String> = ids.into_iter().map(i32::to_string).collect();
     ids.join(",")
 }
 

@@ -236,7 +236,7 @@ impl LogInner {
             (path, checkpoint::encode_epochs(state.epochs.entries()))
         };
         let _writing = EpochsWriting(self);
-        let result = dir::write_file_atomic(self.storage.core(), &path, text.into()).await;
+        let result = dir::write_pieces_atomic(self.storage.core(), &path, text).await;
         result.map_err(|error| {
             self.state.borrow_mut().epochs_dirty = true;
             StorageError::io("write", &path, error)

@@ -129,7 +129,7 @@ async fn create(
     write_index_files(core, directory, &ActiveIndex::new(options.log_start_offset)).await?;
     // Nothing stands in it yet, and an empty one after a crash is as good: its name is enough to force to disk.
     let path = directory.join(EPOCHS_FILE);
-    let text = checkpoint::encode_epochs(&[]);
+    let text = checkpoint::encode_epochs(&[]).concat();
     open_new(core, &path)
         .await?
         .write_all_at(core, text.into(), 0, Durability::Written)
@@ -332,7 +332,7 @@ async fn read_epochs(
         // Kafka makes it empty before its first write; so does a crash.
         return Ok((LeaderEpochs::default(), false));
     }
-    match checkpoint::decode_epochs(&String::from_utf8_lossy(&bytes)) {
+    match checkpoint::decode_epochs(&mut &bytes[..]) {
         Ok(entries) => Ok((LeaderEpochs::from_entries(entries), true)),
         Err(fault) => {
             report.repaired.push(format!("{}: {fault}", path.display()));

@@ -101,7 +101,7 @@ impl FetchAnswer<'_> {
         }
         let flexible = ApiKey::Fetch.is_flexible(version);
         let mut encoder = Encoder {
-            writer: Writer::with_capacity(64 + 96 * self.partitions.len()),
+            writer: Writer::in_pieces(64 + 96 * self.partitions.len()),
             version,
             flexible,
             cuts: Vec::with_capacity(self.partitions.len()),
@@ -117,7 +117,7 @@ struct Encoder {
     writer: Writer,
     version: i16,
     flexible: bool,
-    /// Where records go: offset in the writer, and index of the partition.
+    /// Where records go: behind how many pieces of the writer, and index of the partition.
     cuts: Vec<(usize, usize)>,
 }
 
@@ -156,6 +156,7 @@ impl Encoder {
             }
             self.writer.length(self.flexible, Some(partitions.len()))?;
             for partition in partitions {
+                self.writer.turn_the_page();
                 self.partition(partition, index)?;
                 index += 1;
             }
@@ -175,14 +176,14 @@ impl Encoder {
             writer.i64(answer.log_start_offset);
         }
         let aborted = answer.aborted_transactions.as_deref();
-        writer.nullable_array(flexible, aborted, |writer, (producer_id, first_offset)| {
+        writer.length(flexible, aborted.map(<[_]>::len))?;
+        for (producer_id, first_offset) in aborted.unwrap_or_default() {
             writer.i64(*producer_id);
             writer.i64(*first_offset);
             if flexible {
                 writer.no_tags();
             }
-            Ok(())
-        })?;
+        }
         if version >= 11 {
             writer.i32(answer.preferred_read_replica);
         } else if answer.preferred_read_replica != -1 {
@@ -190,7 +191,8 @@ impl Encoder {
         }
         writer.length(flexible, Some(answer.records_len))?;
         if answer.records_len > 0 {
-            self.cuts.push((self.writer.len(), index));
+            // Never an empty piece: a length stands before the records.
+            self.cuts.push((self.writer.seal(), index));
         }
         self.partition_tags(answer)
     }
@@ -248,7 +250,9 @@ impl Encoder {
         let version = self.version;
         let mut tags = TagWriter::default();
         tags.put(0, |writer| {
-            writer.array(true, nodes, |writer, node| node.write(writer, version))
+            writer.length(true, Some(nodes.len()))?;
+            let mut nodes = nodes.iter();
+            nodes.try_for_each(|node| node.write(writer, version))
         })?;
         tags.finish(&mut self.writer)
     }
@@ -270,18 +274,15 @@ impl Encoder {
             .sum();
         let size = writer.len() - LENGTH_BYTES + records;
         let length = i32::try_from(size).map_err(|_| EncodeErrorKind::TooLong(size))?;
-        writer.patch_i32(0, length);
-        let mut rest = writer.freeze();
-        let mut parts = Vec::with_capacity(2 * cuts.len() + 1);
-        let mut start = 0;
-        for (at, index) in cuts {
-            // Never empty: a length stands before the records.
-            parts.push(Part::Header(rest.split_to(at - start)));
-            parts.push(Part::Records(index));
-            start = at;
-        }
-        if !rest.is_empty() {
-            parts.push(Part::Header(rest));
+        writer.patch_front(length);
+        let pieces = writer.into_pieces();
+        let mut parts = Vec::with_capacity(pieces.len() + cuts.len());
+        let mut cuts = cuts.into_iter().peekable();
+        for (before, piece) in (1..).zip(pieces) {
+            parts.push(Part::Header(piece));
+            if let Some((_, index)) = cuts.next_if(|(pieces, _)| *pieces == before) {
+                parts.push(Part::Records(index));
+            }
         }
         Ok(parts)
     }

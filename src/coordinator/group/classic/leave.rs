@@ -1,6 +1,6 @@
 //! LeaveGroup: one member up to version 2, several (static ones by instance id) from version 3.
 
-use protocol::{ErrorCode, Str};
+use protocol::{Array, ErrorCode, Str};
 
 use super::super::super::event::{RequestContext, Response};
 use super::super::super::machine::Turn;
@@ -51,7 +51,7 @@ impl Turn<'_> {
         };
         if version >= 3 {
             return LeaveGroupResponse {
-                members: left,
+                members: left.into(),
                 ..Default::default()
             };
         }
@@ -65,14 +65,15 @@ impl Turn<'_> {
     }
 }
 
-fn leaving_members(version: i16, request: &LeaveGroupRequest) -> Vec<LeavingMember> {
+fn leaving_members(version: i16, request: &LeaveGroupRequest) -> Array<LeavingMember> {
     if version >= 3 {
         return request.members.clone();
     }
-    vec![LeavingMember {
+    [LeavingMember {
         member_id: request.member_id.clone(),
         ..Default::default()
     }]
+    .into()
 }
 
 fn left(who: &LeavingMember, error: ErrorCode) -> LeftMember {

@@ -171,9 +171,9 @@ impl ClassicGroup {
             leader: self.leader.clone().unwrap_or_default(),
             member_id: member_id.clone(),
             members: if with_members {
-                self.joined_members()
+                self.joined_members().into()
             } else {
-                Vec::new()
+                [].into()
             },
             ..Default::default()
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use protocol::{ErrorCode, Str, Uuid};
+use protocol::{Array, ErrorCode, Str, Uuid};
 
 use super::super::super::event::{RequestContext, Response};
 use super::super::super::machine::{RECORDS_PER_APPEND_MAX, Turn};
@@ -32,7 +32,7 @@ impl Turn<'_> {
         let id = &request.group_id;
         let present = self.partitions_with_offsets(id);
         let mut records = Vec::new();
-        let mut topics = Vec::with_capacity(request.topics.len());
+        let mut topics = Array::new();
         for topic in &request.topics {
             let group = self.soft.groups.get(id);
             let subscribed = group.is_some_and(|group| group.is_subscribed_to(&topic.name));
@@ -41,7 +41,7 @@ impl Turn<'_> {
             } else {
                 ErrorCode::None
             };
-            let mut partitions = Vec::with_capacity(topic.partitions.len());
+            let mut partitions = Array::new();
             for partition in &topic.partitions {
                 let index = partition.partition_index;
                 if !subscribed && present.contains(&(topic.name.clone(), index)) {

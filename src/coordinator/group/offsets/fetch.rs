@@ -1,6 +1,6 @@
 //! OffsetFetch of one group.
 
-use protocol::{ErrorCode, Str, Uuid};
+use protocol::{Array, ErrorCode, Str, Uuid};
 
 use super::super::super::machine::Turn;
 use super::super::super::state::OffsetAndMetadata;
@@ -20,7 +20,7 @@ impl Turn<'_> {
         let id = &request.group_id;
         let known = self.durable.group(id).is_some() || self.durable.foreign(id).is_some();
         let topics = match &request.topics {
-            None if !known => Vec::new(),
+            None if !known => Array::new(),
             None => self.fetch_all(id, require_stable),
             Some(topics) => topics
                 .iter()
@@ -55,9 +55,9 @@ impl Turn<'_> {
         }
     }
 
-    fn fetch_all(&self, group: &Str, require_stable: bool) -> Vec<OffsetFetchedTopic> {
+    fn fetch_all(&self, group: &Str, require_stable: bool) -> Array<OffsetFetchedTopic> {
         let Some(topics) = self.durable.offsets(group) else {
-            return Vec::new();
+            return Array::new();
         };
         topics
             .iter()
