@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, reason = "a command line tool")]
 
 mod batches;
+mod bench;
 mod cluster;
 mod compare;
 mod connection;
@@ -17,28 +18,29 @@ mod observe;
 mod placement;
 mod plot;
 mod producer;
+mod recorded;
 mod report;
 mod run;
 mod scenario;
+mod short;
 mod sink;
 mod table;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::SystemTime;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 
-use crate::placement::{Cores, MemoryGroup};
+use crate::bench::{Bench, TargetArgs};
 use crate::report::Report;
-use crate::run::Target;
 use crate::scenario::Scenario;
+use crate::short::Short;
 
 /// The exit code of a run that ended before it was whole: what was measured is stored.
 const INCOMPLETE: u8 = 3;
+/// The exit code of `short` when a figure got worse than it may.
+const WORSE: u8 = 4;
 
 #[derive(Parser)]
 #[command(
@@ -55,6 +57,8 @@ struct CommandLine {
 enum Command {
     /// Runs a scenario against one or more brokers, in turn
     Run(Run),
+    /// Runs the short set and holds every figure against the last one that was recorded
+    Short(Short),
     /// Puts two stored results side by side
     Compare {
         /// A folder that `run` wrote
@@ -85,18 +89,11 @@ enum Command {
 struct Run {
     /// Scenario file
     scenario: PathBuf,
-    /// A broker; the process id is found by itself where the broker runs on this machine
-    #[arg(long = "target", required = true, value_name = "NAME=HOST:PORT[:PID]")]
-    targets: Vec<String>,
+    #[command(flatten)]
+    targets: TargetArgs,
     /// How often each target is measured, in turn
     #[arg(long, default_value_t = 1, value_name = "COUNT")]
     rounds: u32,
-    /// Cores for the generator; the targets get the others. Without it all share all
-    #[arg(long, value_name = "COUNT")]
-    cores: Option<usize>,
-    /// Memory limit that each target is put under, in MiB (control group, needs root)
-    #[arg(long, value_name = "MIB")]
-    memory: Option<u64>,
     /// Seconds to measure in place of the scenario's
     #[arg(long, value_name = "SECONDS")]
     duration: Option<u32>,
@@ -111,6 +108,7 @@ struct Run {
 fn main() -> ExitCode {
     let done = match CommandLine::parse().command {
         Command::Run(run) => run.execute(),
+        Command::Short(short) => short.execute(),
         Command::Compare { first, second } => {
             compare::print(&first, &second).map(|()| ExitCode::SUCCESS)
         }
@@ -136,161 +134,20 @@ impl Run {
         let mut scenario = Scenario::read(&self.scenario)?;
         scenario.duration_seconds = self.duration.unwrap_or(scenario.duration_seconds).max(1);
         scenario.warm_up_seconds = self.warm_up.unwrap_or(scenario.warm_up_seconds);
-        let targets = self
-            .targets
-            .iter()
-            .map(|text| target(text))
-            .collect::<Result<Vec<_>>>()?;
-        let cores = Cores::split(self.cores)?;
-        let _groups = self.settle(&targets, &cores)?;
-        let interrupted = Arc::new(AtomicBool::new(false));
-        signal_hook::flag::register(signal_hook::consts::SIGINT, interrupted.clone())?;
-        let mut report = Report {
-            format: Report::format(),
-            date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
-            command: std::env::args().collect::<Vec<_>>().join(" "),
-            machine: observe::Machine::read(),
-            scenario: scenario.name.clone(),
-            about: scenario.about.clone(),
-            settings: serde_json::to_string(&scenario)?,
-            placement: describe(&cores, &targets, self.memory),
-            measurements: Vec::new(),
-        };
-        let failed = self.measure_all(&scenario, &targets, &cores, &interrupted, &mut report);
-        if report.measurements.is_empty() {
-            failed?;
-            bail!("nothing was measured");
-        }
+        let bench = Bench::new(&self.targets)?;
+        let (report, failed) = bench.measure(&scenario, self.rounds)?;
         let folder = self.out.clone().unwrap_or_else(|| default_folder(&report));
         write_all(&report, &folder)?;
         println!("{}", table::render(&report));
         println!("stored in {}", folder.display());
-        if let Err(error) = failed {
-            say(&format!("error: {error:#}"));
-            return Ok(ExitCode::from(INCOMPLETE));
-        }
-        Ok(ExitCode::from(if report.is_complete() {
-            0
-        } else {
-            INCOMPLETE
-        }))
-    }
-
-    /// Gives all targets that we can see the same cores and the same memory limit.
-    fn settle(&self, targets: &[Target], cores: &Cores) -> Result<Vec<MemoryGroup>> {
-        let mut groups = Vec::new();
-        for target in targets {
-            let Some(pid) = target.pid else {
-                say(&format!(
-                    "warning: {}: no process on this machine listens on {}: its processor time and memory are unknown",
-                    target.name, target.address
-                ));
-                continue;
-            };
-            placement::pin(pid, &cores.targets)?;
-            if let Some(mebibytes) = self.memory {
-                groups.push(MemoryGroup::hold(&target.name, pid, mebibytes << 20)?);
+        Ok(match failed {
+            Some(error) => {
+                say(&format!("error: {error:#}"));
+                ExitCode::from(INCOMPLETE)
             }
-        }
-        let limits: Vec<Option<u64>> = targets
-            .iter()
-            .filter_map(|target| target.pid)
-            .map(placement::memory_limit)
-            .collect();
-        if limits.windows(2).any(|pair| pair[0] != pair[1]) {
-            say("warning: the targets have different memory limits; --memory gives them the same");
-        }
-        Ok(groups)
+            None => ExitCode::SUCCESS,
+        })
     }
-
-    fn measure_all(
-        &self,
-        scenario: &Scenario,
-        targets: &[Target],
-        cores: &Cores,
-        interrupted: &AtomicBool,
-        report: &mut Report,
-    ) -> Result<()> {
-        for round in 0..self.rounds.max(1) {
-            for target in targets {
-                if interrupted.load(Ordering::Relaxed) {
-                    bail!("interrupted");
-                }
-                say(&format!(
-                    "round {} of {}: {} at {}",
-                    round + 1,
-                    self.rounds.max(1),
-                    target.name,
-                    target.address
-                ));
-                let measurement = run::measure(scenario, target, round, cores, interrupted)
-                    .with_context(|| format!("{} at {}", target.name, target.address))?;
-                let incomplete = measurement.incomplete.clone();
-                report.measurements.push(measurement);
-                if let Some(reason) = incomplete {
-                    bail!(
-                        "{} at {}: {reason}; the measurement is marked incomplete",
-                        target.name,
-                        target.address
-                    );
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-fn target(text: &str) -> Result<Target> {
-    let explain = || format!("--target {text}: NAME=HOST:PORT or NAME=HOST:PORT:PID");
-    let (name, rest) = text.split_once('=').with_context(explain)?;
-    let parts: Vec<&str> = rest.split(':').collect();
-    let [host, port, pid @ ..] = &parts[..] else {
-        bail!(explain())
-    };
-    ensure!(
-        !name.is_empty() && !host.is_empty() && pid.len() <= 1,
-        explain()
-    );
-    let port: u16 = port.parse().with_context(explain)?;
-    let pid = match pid.first() {
-        Some(pid) => Some(pid.parse().with_context(explain)?),
-        None => observe::listener(port),
-    };
-    Ok(Target {
-        name: name.to_owned(),
-        address: format!("{host}:{port}"),
-        pid,
-    })
-}
-
-fn describe(cores: &Cores, targets: &[Target], memory: Option<u64>) -> String {
-    let list = |set: &std::collections::BTreeSet<usize>| {
-        set.iter()
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
-            .join(",")
-    };
-    let limits: Vec<String> = targets
-        .iter()
-        .map(
-            |target| match target.pid.and_then(placement::memory_limit) {
-                Some(limit) => format!("{} {} MiB", target.name, limit >> 20),
-                None => format!("{} none", target.name),
-            },
-        )
-        .collect();
-    format!(
-        "generator on cores {}, targets on cores {}{}; memory limits: {}{}",
-        list(&cores.generator),
-        list(&cores.targets),
-        if cores.are_shared() { " (shared)" } else { "" },
-        limits.join(", "),
-        if memory.is_some() {
-            " (set by --memory)"
-        } else {
-            ""
-        },
-    )
 }
 
 fn default_folder(report: &Report) -> PathBuf {

@@ -138,7 +138,15 @@ pub fn listener(port: u16) -> Option<u32> {
 }
 
 /// The machine, for results.
-#[derive(Clone, Debug, serde::Serialize, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+#[derive(
+    Clone,
+    Debug,
+    serde::Serialize,
+    serde::Deserialize,
+    rkyv::Archive,
+    rkyv::Serialize,
+    rkyv::Deserialize,
+)]
 pub struct Machine {
     pub host: String,
     pub kernel: String,

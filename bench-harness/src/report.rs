@@ -14,7 +14,15 @@ use crate::observe::Machine;
 const FORMAT: u32 = 1;
 
 /// One run of one scenario against one or more targets.
-#[derive(Clone, Debug, serde::Serialize, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+#[derive(
+    Clone,
+    Debug,
+    serde::Serialize,
+    serde::Deserialize,
+    rkyv::Archive,
+    rkyv::Serialize,
+    rkyv::Deserialize,
+)]
 pub struct Report {
     pub format: u32,
     /// When it began, UTC.
@@ -32,7 +40,14 @@ pub struct Report {
 
 /// One target measured once. Times in seconds, sizes in bytes; all of it within the measured window.
 #[derive(
-    Clone, Debug, Default, serde::Serialize, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize,
+    Clone,
+    Debug,
+    Default,
+    serde::Serialize,
+    serde::Deserialize,
+    rkyv::Archive,
+    rkyv::Serialize,
+    rkyv::Deserialize,
 )]
 pub struct Measurement {
     pub target: String,
@@ -64,12 +79,20 @@ pub struct Measurement {
     pub resident_most: u64,
     pub resident_end: u64,
     pub memory_limit: Option<u64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<TimelineSecond>,
 }
 
 /// A histogram with its usual percentiles, in microseconds.
 #[derive(
-    Clone, Debug, Default, serde::Serialize, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize,
+    Clone,
+    Debug,
+    Default,
+    serde::Serialize,
+    serde::Deserialize,
+    rkyv::Archive,
+    rkyv::Serialize,
+    rkyv::Deserialize,
 )]
 pub struct Latency {
     pub count: u64,
@@ -86,7 +109,14 @@ pub struct Latency {
 }
 
 #[derive(
-    Clone, Debug, Default, serde::Serialize, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize,
+    Clone,
+    Debug,
+    Default,
+    serde::Serialize,
+    serde::Deserialize,
+    rkyv::Archive,
+    rkyv::Serialize,
+    rkyv::Deserialize,
 )]
 pub struct TimelineSecond {
     pub produced_records: u64,
@@ -238,10 +268,19 @@ impl Report {
             .filter(move |measurement| measurement.target == target)
     }
 
-    pub fn is_complete(&self) -> bool {
-        self.measurements
-            .iter()
-            .all(|measurement| measurement.incomplete.is_none())
+    /// The same without what plots are drawn from: small enough to be kept for good.
+    pub fn slim(mut self) -> Self {
+        for measurement in &mut self.measurements {
+            measurement.timeline.clear();
+            for latency in [
+                &mut measurement.publish,
+                &mut measurement.end_to_end,
+                &mut measurement.lateness,
+            ] {
+                latency.histogram.clear();
+            }
+        }
+        self
     }
 
     pub fn store(&self, folder: &Path) -> Result<()> {

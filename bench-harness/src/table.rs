@@ -11,100 +11,135 @@ use hdrhistogram::serialization::interval_log::IntervalLogWriterBuilder;
 use crate::report::{Latency, Measurement, Report, ratio, write as write_file};
 
 /// A figure of a measurement, with how it is written.
-struct Figure {
-    name: &'static str,
-    of: fn(&Measurement) -> f64,
+pub struct Figure {
+    pub name: &'static str,
+    pub of: fn(&Measurement) -> f64,
+    /// How it is held against an earlier one; `None` where neither more nor less of it is better.
+    pub held: Option<Held>,
+}
+
+/// What a main figure is, and so when it got worse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// More is better.
+    Rate,
+    /// Less is better.
+    Cost,
+    /// Less is better, and it varies more than the others.
+    Latency,
 }
 
 /// Figures that are compared; 0 stands for "not measured".
-const FIGURES: [Figure; 22] = [
+pub const FIGURES: [Figure; 22] = [
     Figure {
         name: "produced records/s",
         of: Measurement::records_a_second,
+        held: Some(Held::Rate),
     },
     Figure {
         name: "produced batches/s",
         of: Measurement::batches_a_second,
+        held: None,
     },
     Figure {
         name: "produced MB/s",
         of: Measurement::produced_rate,
+        held: None,
     },
     Figure {
         name: "consumed MB/s",
         of: Measurement::consumed_rate,
+        held: Some(Held::Rate),
     },
     Figure {
         name: "cold read MB/s",
         of: Measurement::cold_rate,
+        held: Some(Held::Rate),
     },
     Figure {
         name: "publish p50 us",
         of: |measured| measured.publish.p50 as f64,
+        held: Some(Held::Latency),
     },
     Figure {
         name: "publish p99 us",
         of: |measured| measured.publish.p99 as f64,
+        held: Some(Held::Latency),
     },
     Figure {
         name: "publish p99.9 us",
         of: |measured| measured.publish.p99_9 as f64,
+        held: Some(Held::Latency),
     },
     Figure {
         name: "publish p99.99 us",
         of: |measured| measured.publish.p99_99 as f64,
+        held: None,
     },
     Figure {
         name: "publish max us",
         of: |measured| measured.publish.max as f64,
+        held: None,
     },
     Figure {
         name: "end to end p50 us",
         of: |measured| measured.end_to_end.p50 as f64,
+        held: Some(Held::Latency),
     },
     Figure {
         name: "end to end p99 us",
         of: |measured| measured.end_to_end.p99 as f64,
+        held: Some(Held::Latency),
     },
     Figure {
         name: "end to end p99.9 us",
         of: |measured| measured.end_to_end.p99_9 as f64,
+        held: Some(Held::Latency),
     },
     Figure {
         name: "generator late p99 us",
         of: |measured| measured.lateness.p99 as f64,
+        held: None,
     },
     Figure {
         name: "CPU s/GB, process",
         of: Measurement::cpu_a_gigabyte,
+        held: Some(Held::Cost),
     },
     Figure {
         name: "CPU s/GB, machine less generator",
         of: Measurement::machine_cpu_a_gigabyte,
+        held: None,
     },
     Figure {
         name: "CPU us/batch, process",
         of: Measurement::cpu_a_batch,
+        held: Some(Held::Cost),
     },
     Figure {
         name: "CPU cores, process",
         of: |measured| ratio(measured.target_cpu, measured.seconds),
+        held: None,
     },
     Figure {
         name: "CPU cores, generator",
         of: |measured| ratio(measured.generator_cpu, measured.seconds),
+        held: None,
     },
     Figure {
         name: "context switches/s",
         of: |measured| ratio(measured.switches as f64, measured.seconds),
+        held: None,
     },
     Figure {
         name: "resident MiB, most",
         of: |measured| measured.resident_most as f64 / 1048576.0,
+        held: Some(Held::Cost),
     },
     Figure {
         name: "errors",
         of: |measured| measured.errors as f64,
+        held: None,
     },
 ];
 
@@ -265,7 +300,7 @@ pub fn side_by_side(first: &Report, second: &Report) -> String {
     text
 }
 
-fn number(value: f64) -> String {
+pub fn number(value: f64) -> String {
     match value {
         value if value >= 1000.0 => format!("{value:.0}"),
         value if value >= 10.0 => format!("{value:.1}"),

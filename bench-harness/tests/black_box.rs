@@ -257,3 +257,104 @@ fn bad_input_is_one_line_that_says_where() {
         &["a at 127.0.0.1:1", "cannot connect"],
     );
 }
+
+/// A set of one scenario, and a command that runs it against a sink.
+fn short_set(folder: &Path, address: &str, more: &[&str]) -> Command {
+    std::fs::copy(quick(), folder.join("quick.toml")).expect("copied");
+    let set = "warm_up_seconds = 1\nduration_seconds = 1\nscenarios = [\"quick.toml\"]\n";
+    std::fs::write(folder.join("set.toml"), set).expect("written");
+    let mut command = Command::new(TOOL);
+    command
+        .arg("short")
+        .arg(folder.join("set.toml"))
+        .args(["--target", &format!("sink={address}"), "--rounds", "1"])
+        .arg("--recorded")
+        .arg(folder.join("recorded"))
+        // The sink's figures are not what is tested, and they vary on a machine that others use.
+        .args(["--worse", "1000", "--worse-latency", "100000"])
+        .args(more);
+    command
+}
+
+#[test]
+fn a_set_is_held_against_what_was_recorded_last() {
+    let sink = Sink::start();
+    let folder = tempfile::tempdir().expect("a folder");
+    let short = |more: &[&str]| {
+        short_set(folder.path(), &sink.address, more)
+            .output()
+            .expect("a run")
+    };
+    let first = short(&["--record", "--commit", "first"]);
+    assert!(first.status.success(), "{}", text(&first));
+    assert!(
+        text(&first).contains("quick, sink: nothing was recorded"),
+        "{}",
+        text(&first)
+    );
+    let second = short(&[]);
+    assert!(second.status.success(), "{}", text(&second));
+    assert!(
+        text(&second).contains("quick, sink: against first of 2"),
+        "{}",
+        text(&second)
+    );
+    let recorded = std::fs::read_dir(folder.path().join("recorded"))
+        .expect("the folder")
+        .map(|entry| entry.expect("an entry").path())
+        .collect::<Vec<_>>();
+    let [recorded] = &recorded[..] else {
+        panic!("only --record records: {recorded:?}");
+    };
+    // As if it had produced ten million times as much then.
+    let then = std::fs::read_to_string(recorded).expect("a record");
+    let better = then.replace("\"produced_records\":", "\"produced_records\":10000000");
+    std::fs::write(recorded, better).expect("written");
+    let worse = short(&[]);
+    assert_eq!(worse.status.code(), Some(4), "{}", text(&worse));
+    let line = "quick, sink: produced records/s";
+    assert!(text(&worse).contains(line), "{}", text(&worse));
+    std::fs::write(recorded, &then[..then.len() / 2]).expect("cut");
+    let damaged = short(&[]);
+    assert_eq!(damaged.status.code(), Some(1), "{}", text(&damaged));
+    let name = recorded.file_name().expect("a name").to_string_lossy();
+    assert!(text(&damaged).contains(&*name), "{}", text(&damaged));
+}
+
+#[test]
+fn a_set_that_cannot_be_run_is_one_line_before_anything_is_sent() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let fails = |more: &[&str], wanted: &str| {
+        let output = short_set(folder.path(), "127.0.0.1:1", more)
+            .output()
+            .expect("a run");
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+        let lines = text(&output);
+        assert!(
+            lines.contains(wanted) && lines.lines().count() == 1,
+            "{lines}"
+        );
+    };
+    fails(&[], "recorded; --record makes it");
+    fails(&["--only", "slow"], "--only slow: not in");
+    let set = folder.path().join("other.toml");
+    let other = "warm_up_seconds = 1\nduration_seconds = 1\nscenarios = [\"none.toml\"]\n";
+    std::fs::write(&set, other).expect("written");
+    let output = Command::new(TOOL)
+        .arg("short")
+        .arg(&set)
+        .args(["--target", "a=127.0.0.1:1"])
+        .output()
+        .expect("a run");
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    assert!(text(&output).contains("none.toml"), "{}", text(&output));
+    let output = Command::new(TOOL)
+        .arg("short")
+        .arg(&set)
+        .args(["--target", "a=127.0.0.1:1", "--worse", "0.5"])
+        .output()
+        .expect("a run");
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    let wanted = "--worse and --worse-latency: at least 1";
+    assert!(text(&output).contains(wanted), "{}", text(&output));
+}
