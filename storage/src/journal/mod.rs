@@ -80,7 +80,6 @@ pub(crate) struct Journal {
 /// A frame that need not be durable goes through the page cache: that survives the process as well, and costs a copy where
 /// O_DIRECT waits for the device (`perf/results/2026-11-30-buffered-journal.md`). A durable frame would only pass
 /// through it on its way, so it goes past. Frames begin and end with blocks, so no page holds some of both.
-#[derive(Clone)]
 struct Files {
     direct: File,
     cached: File,
@@ -95,9 +94,10 @@ impl Files {
     }
 }
 
-/// Where a frame goes.
+/// Where a frame goes, and when its write is complete.
 struct Slot {
-    files: Files,
+    file: File,
+    durability: Durability,
     generation: Generation,
     position: u64,
     sequence: Sequence,
@@ -297,7 +297,12 @@ impl Journal {
 
     async fn write(self: &Rc<Self>, storage: &Storage, shares: Vec<Share>) {
         let size: usize = shares.iter().map(Share::entry_bytes).sum();
-        let Some(slot) = self.reserve(size) else {
+        let durability = if shares.iter().any(Share::is_durable) {
+            Durability::Durable
+        } else {
+            Durability::Written
+        };
+        let Some(slot) = self.reserve(size, durability) else {
             storage.count(|counters| counters.journal_refusals += 1);
             shares
                 .into_iter()
@@ -305,16 +310,10 @@ impl Journal {
             return;
         };
         let mut frame = FrameBuilder::new(size);
-        let mut durability = Durability::Written;
-        for share in &shares {
-            share.stage(&mut frame);
-            if share.is_durable() {
-                durability = Durability::Durable;
-            }
-        }
+        shares.iter().for_each(|share| share.stage(&mut frame));
         let sequence = slot.sequence;
         let frame = frame.finish(slot.generation, sequence, slot.oldest);
-        let written = self.write_frame(storage, &slot, frame, durability).await;
+        let written = self.write_frame(storage, &slot, frame).await;
         if let Err(error) = &written {
             self.disk.failed();
             self.state.borrow_mut().phase = Phase::Failed;
@@ -331,18 +330,19 @@ impl Journal {
         storage.shrink_cache();
     }
 
-    fn reserve(&self, size: usize) -> Option<Slot> {
+    fn reserve(&self, size: usize, durability: Durability) -> Option<Slot> {
         let mut state = self.state.borrow_mut();
         let Phase::Ready { files, generation } = &state.phase else {
             return None;
         };
-        let (files, generation) = (files.clone(), *generation);
+        let (file, generation) = (files.for_frame(durability).clone(), *generation);
         let bytes = frame_size(size) as u64;
         let position = state.ring.room_for(bytes)?;
         let oldest = state.ring.oldest();
         let sequence = state.ring.push(position, bytes);
         Some(Slot {
-            files,
+            file,
+            durability,
             generation,
             position: u64::from(BLOCK) + position,
             sequence,
@@ -355,17 +355,15 @@ impl Journal {
         storage: &Storage,
         slot: &Slot,
         frame: Bytes,
-        durability: Durability,
     ) -> Result<(), StorageError> {
         let core = storage.core();
         let bytes = frame.len() as u64;
         let begun = core.now();
-        slot.files
-            .for_frame(durability)
-            .write_all_at(core, frame, slot.position, durability)
+        slot.file
+            .write_all_at(core, frame, slot.position, slot.durability)
             .await
             .map_err(|error| StorageError::io("write", &self.path, error))?;
-        let synced = durability == Durability::Durable;
+        let synced = slot.durability == Durability::Durable;
         let took = core.now().as_nanos() - begun.as_nanos();
         self.disk.written(bytes, synced, took);
         storage.count(|counters| {
@@ -409,7 +407,7 @@ impl Journal {
     pub async fn cut(&self, storage: &Storage, owner: OwnerRef<'_>) -> Result<(), StorageError> {
         let size = format::cut_entry_size(owner.topic);
         let slot = loop {
-            if let Some(slot) = self.reserve(size) {
+            if let Some(slot) = self.reserve(size, Durability::Durable) {
                 break slot;
             }
             if !matches!(self.state.borrow().phase, Phase::Ready { .. }) {
@@ -422,9 +420,7 @@ impl Journal {
         let mut frame = FrameBuilder::new(size);
         frame.cut(owner);
         let frame = frame.finish(slot.generation, slot.sequence, slot.oldest);
-        let written = self
-            .write_frame(storage, &slot, frame, Durability::Durable)
-            .await;
+        let written = self.write_frame(storage, &slot, frame).await;
         self.unpin(slot.sequence);
         written
     }
