@@ -25,7 +25,7 @@ on_every_backend!(
     many_writes_at_once_all_arrive,
     allocate_extends_with_zeros,
     a_file_works_after_rename_and_removal,
-    open_errors_name_the_path,
+    open_errors_are_those_of_the_kernel,
     // directories
     directories_come_and_go,
     atomic_writes_replace_the_whole_file,

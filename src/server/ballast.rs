@@ -44,7 +44,7 @@ impl Ballast {
         if space.is_ok_and(|space| space.free >= PLENTY * BYTES as u64) {
             let contents = Bytes::from(vec![0; BYTES]);
             if let Err(error) = dir::write_file_atomic(&self.core, &self.path, contents).await {
-                warn!(%error, "no space could be held back for the metadata");
+                warn!(file = %self.path.display(), %error, "no space could be held back for the metadata");
             }
         }
     }
@@ -61,7 +61,7 @@ impl Ballast {
             }
             Err(error) if error.kind() == ErrorKind::NotFound => false,
             Err(error) => {
-                warn!(%error, "the space that was held back cannot be given back");
+                warn!(file = %self.path.display(), %error, "the space that was held back cannot be given back");
                 false
             }
         }

@@ -157,9 +157,10 @@ impl MetadataLogFile {
     }
 
     async fn list_files(&self) -> Result<Vec<StoredFile>, MetadataLogError> {
-        let entries = dir::read_dir(self.storage.core(), &self.log.directory())
+        let directory = self.log.directory();
+        let entries = dir::read_dir(self.storage.core(), &directory)
             .await
-            .map_err(failed)?;
+            .map_err(|error| failed(format!("list {}: {error}", directory.display())))?;
         let files = entries
             .into_iter()
             .filter(|entry| entry.kind == dir::FileKind::File);

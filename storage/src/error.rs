@@ -91,13 +91,7 @@ impl fmt::Display for StorageError {
                 path,
                 source,
             } => {
-                // The source may say the same in front of its reason.
-                let (said, why) = (
-                    format!("{operation} {}: ", path.display()),
-                    source.to_string(),
-                );
-                let why = why.strip_prefix(&said).unwrap_or(&why);
-                write!(f, "cannot {said}{why}")
+                write!(f, "cannot {operation} {}: {source}", path.display())
             }
             StorageError::Offline { path, reason } => {
                 write!(f, "{} is offline: {reason}", path.display())

@@ -1,5 +1,5 @@
 //! Directories and whole small files. Everything here blocks somewhere in the kernel, so it runs
-//! on the pool, off the core. Errors name the path.
+//! on the pool, off the core. Errors are the kernel's own; the caller knows the path, and what for.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 
-use super::file::with_path;
 use crate::Core;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,44 +53,29 @@ const PIECE_BYTES: usize = 64 << 10;
 
 async fn at<R: Send + 'static>(
     core: &Core,
-    what: &'static str,
     path: &Path,
     work: impl FnOnce(&Path) -> io::Result<R> + Send + 'static,
 ) -> io::Result<R> {
     let path = path.to_owned();
-    core.blocking(move || work(&path).map_err(|error| with_path(&error, what, &path)))
-        .await
-}
-
-/// Adds what was tried and where to an error of the simulated disk.
-#[cfg(feature = "sim")]
-async fn named<R>(
-    what: &'static str,
-    path: &Path,
-    work: impl Future<Output = io::Result<R>>,
-) -> io::Result<R> {
-    work.await.map_err(|error| with_path(&error, what, path))
+    core.blocking(move || work(&path)).await
 }
 
 /// Makes a directory and its missing parents. Not durable by itself: see [`sync_dir`].
 pub async fn create_dir_all(core: &Core, path: &Path) -> io::Result<()> {
     #[cfg(feature = "sim")]
     if let Some(disk) = core.driver().disk() {
-        return named("create directory", path, disk.create_dir_all(core, path)).await;
+        return disk.create_dir_all(core, path).await;
     }
-    at(core, "create directory", path, |path| {
-        fs::create_dir_all(path)
-    })
-    .await
+    at(core, path, |path| fs::create_dir_all(path)).await
 }
 
 /// The entries of a directory, sorted by name. In a tree: no memory in one piece for many of them.
 pub async fn read_dir(core: &Core, path: &Path) -> io::Result<BTreeSet<DirEntry>> {
     #[cfg(feature = "sim")]
     if let Some(disk) = core.driver().disk() {
-        return named("read directory", path, disk.read_dir(core, path)).await;
+        return disk.read_dir(core, path).await;
     }
-    at(core, "read directory", path, |path| {
+    at(core, path, |path| {
         let mut entries = BTreeSet::new();
         for entry in fs::read_dir(path)? {
             let entry = entry?;
@@ -127,39 +111,36 @@ fn kind_of(metadata: &fs::Metadata) -> FileKind {
 pub async fn rename(core: &Core, from: &Path, to: &Path) -> io::Result<()> {
     #[cfg(feature = "sim")]
     if let Some(disk) = core.driver().disk() {
-        return named("rename", from, disk.rename(core, from, to)).await;
+        return disk.rename(core, from, to).await;
     }
     let to = to.to_owned();
-    at(core, "rename", from, move |from| fs::rename(from, to)).await
+    at(core, from, move |from| fs::rename(from, to)).await
 }
 
 pub async fn remove_file(core: &Core, path: &Path) -> io::Result<()> {
     #[cfg(feature = "sim")]
     if let Some(disk) = core.driver().disk() {
-        return named("remove", path, disk.remove_file(core, path)).await;
+        return disk.remove_file(core, path).await;
     }
-    at(core, "remove", path, |path| fs::remove_file(path)).await
+    at(core, path, |path| fs::remove_file(path)).await
 }
 
 /// Removes a directory and everything in it.
 pub async fn remove_dir_all(core: &Core, path: &Path) -> io::Result<()> {
     #[cfg(feature = "sim")]
     if let Some(disk) = core.driver().disk() {
-        return named("remove directory", path, disk.remove_dir_all(core, path)).await;
+        return disk.remove_dir_all(core, path).await;
     }
-    at(core, "remove directory", path, |path| {
-        fs::remove_dir_all(path)
-    })
-    .await
+    at(core, path, |path| fs::remove_dir_all(path)).await
 }
 
 /// Makes the directory's entries durable: what was created, renamed or removed in it.
 pub async fn sync_dir(core: &Core, path: &Path) -> io::Result<()> {
     #[cfg(feature = "sim")]
     if let Some(disk) = core.driver().disk() {
-        return named("sync directory", path, disk.sync_dir(core, path)).await;
+        return disk.sync_dir(core, path).await;
     }
-    at(core, "sync directory", path, sync_dir_now).await
+    at(core, path, sync_dir_now).await
 }
 
 fn sync_dir_now(path: &Path) -> io::Result<()> {
@@ -171,9 +152,9 @@ fn sync_dir_now(path: &Path) -> io::Result<()> {
 pub async fn metadata(core: &Core, path: &Path) -> io::Result<Metadata> {
     #[cfg(feature = "sim")]
     if let Some(disk) = core.driver().disk() {
-        return named("look at", path, disk.metadata(core, path)).await;
+        return disk.metadata(core, path).await;
     }
-    at(core, "look at", path, |path| {
+    at(core, path, |path| {
         use std::os::unix::fs::MetadataExt;
         let metadata = fs::metadata(path)?;
         Ok(Metadata {
@@ -190,9 +171,9 @@ pub async fn metadata(core: &Core, path: &Path) -> io::Result<Metadata> {
 pub async fn read_file(core: &Core, path: &Path, max: usize) -> io::Result<Bytes> {
     #[cfg(feature = "sim")]
     if let Some(disk) = core.driver().disk() {
-        return named("read", path, disk.read_file(core, path, max)).await;
+        return disk.read_file(core, path, max).await;
     }
-    at(core, "read", path, move |path| {
+    at(core, path, move |path| {
         let file = fs::File::open(path)?;
         let expected = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
         let mut contents = Vec::with_capacity(expected.min(max));
@@ -211,11 +192,9 @@ pub async fn read_file(core: &Core, path: &Path, max: usize) -> io::Result<Bytes
 pub async fn read_pieces(core: &Core, path: &Path, max: usize) -> io::Result<Vec<Bytes>> {
     #[cfg(feature = "sim")]
     if let Some(disk) = core.driver().disk() {
-        return named("read", path, disk.read_file(core, path, max))
-            .await
-            .map(|contents| vec![contents]);
+        return Ok(vec![disk.read_file(core, path, max).await?]);
     }
-    at(core, "read", path, move |path| {
+    at(core, path, move |path| {
         let mut file = fs::File::open(path)?;
         let mut pieces = Vec::new();
         let mut read = 0;
@@ -253,9 +232,9 @@ pub async fn write_pieces_atomic(core: &Core, path: &Path, pieces: Vec<Bytes>) -
     #[cfg(feature = "sim")]
     if let Some(disk) = core.driver().disk() {
         let contents = Bytes::from(pieces.concat());
-        return named("write", path, disk.write_file_atomic(core, path, contents)).await;
+        return disk.write_file_atomic(core, path, contents).await;
     }
-    at(core, "write", path, move |path| {
+    at(core, path, move |path| {
         let mut temporary = path.as_os_str().to_owned();
         temporary.push(".tmp");
         let temporary = PathBuf::from(temporary);
@@ -277,14 +256,9 @@ pub async fn write_pieces_atomic(core: &Core, path: &Path, pieces: Vec<Bytes>) -
 pub async fn free_space(core: &Core, path: &Path) -> io::Result<Space> {
     #[cfg(feature = "sim")]
     if let Some(disk) = core.driver().disk() {
-        return named(
-            "look at the filesystem of",
-            path,
-            disk.free_space(core, path),
-        )
-        .await;
+        return disk.free_space(core, path).await;
     }
-    at(core, "look at the filesystem of", path, |path| {
+    at(core, path, |path| {
         let space = rustix::fs::statvfs(path)?;
         Ok(Space {
             total: space.f_blocks * space.f_frsize,
@@ -312,11 +286,11 @@ enum HeldLock {
 pub async fn lock_file(core: &Core, path: &Path) -> io::Result<FileLock> {
     #[cfg(feature = "sim")]
     if let Some(disk) = core.driver().disk() {
-        let lock = named("lock", path, disk.lock_file(core, path)).await?;
+        let lock = disk.lock_file(core, path).await?;
         let _held = HeldLock::Sim(lock);
         return Ok(FileLock { _held });
     }
-    at(core, "lock", path, |path| {
+    at(core, path, |path| {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
         let fd = rustix::fs::open(path, flags, Mode::from_raw_mode(0o644))?;
         rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive)?;

@@ -203,25 +203,18 @@ impl File {
     /// Opens `path`, off the core.
     ///
     /// # Errors
-    /// What open(2) says, with the path in the text.
+    /// What open(2) says. Whoever passes it on names the path.
     pub async fn open(core: &Core, path: &Path, options: &OpenOptions) -> io::Result<File> {
         fault::check(core, FileOperation::Open, path).await?;
         #[cfg(feature = "sim")]
         if let Some(disk) = core.driver().disk() {
             let opened = disk.open(core, path, options).await;
-            return opened
-                .map(|file| File(Backing::Sim(file)))
-                .map_err(|error| with_path(&error, "open", path));
+            return opened.map(|file| File(Backing::Sim(file)));
         }
         let (path, options, closer) = (path.to_owned(), *options, core.pool().clone());
-        core.blocking(move || {
-            let shown = path.clone();
-            match OsFile::open(path, &options, closer) {
-                Ok(file) => Ok(File(Backing::Os(Arc::new(file)))),
-                Err(error) => Err(with_path(&error, "open", &shown)),
-            }
-        })
-        .await
+        let open = move || OsFile::open(path, &options, closer);
+        let opened = core.blocking(open).await?;
+        Ok(File(Backing::Os(Arc::new(opened))))
     }
 
     /// The kernel's file; none in the simulation.
@@ -474,9 +467,4 @@ fn is_aligned(offset: u64, data: &[u8]) -> bool {
     offset.is_multiple_of(BLOCK as u64)
         && data.len().is_multiple_of(BLOCK)
         && data.as_ptr().addr().is_multiple_of(BLOCK)
-}
-
-/// Adds what was tried and where to the kernel's words; the error's kind stays.
-pub(super) fn with_path(error: &io::Error, what: &str, path: &Path) -> io::Error {
-    io::Error::new(error.kind(), format!("{what} {}: {error}", path.display()))
 }
