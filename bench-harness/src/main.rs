@@ -18,6 +18,7 @@ mod observe;
 mod placement;
 mod plot;
 mod producer;
+mod ratios;
 mod recorded;
 mod report;
 mod run;
@@ -33,6 +34,7 @@ use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 
 use crate::bench::{Bench, TargetArgs};
+use crate::ratios::Ratios;
 use crate::report::Report;
 use crate::scenario::Scenario;
 use crate::short::Short;
@@ -59,6 +61,8 @@ enum Command {
     Run(Run),
     /// Runs the short set and holds every figure against the last one that was recorded
     Short(Short),
+    /// Draws a recorded run of two targets: one's figures as multiples of the other's
+    Ratios(Ratios),
     /// Puts two stored results side by side
     Compare {
         /// A folder that `run` wrote
@@ -109,6 +113,7 @@ fn main() -> ExitCode {
     let done = match CommandLine::parse().command {
         Command::Run(run) => run.execute(),
         Command::Short(short) => short.execute(),
+        Command::Ratios(ratios) => ratios.execute().map(|()| ExitCode::SUCCESS),
         Command::Compare { first, second } => {
             compare::print(&first, &second).map(|()| ExitCode::SUCCESS)
         }

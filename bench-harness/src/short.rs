@@ -239,7 +239,7 @@ fn lines(now: &Report, then: Option<&Report>, target: &str, limits: Limits) -> V
 }
 
 /// What disturbs a machine makes a round worse and never better.
-fn better_round(report: &Report, target: &str, figure: &Figure, held: Held) -> f64 {
+pub fn better_round(report: &Report, target: &str, figure: &Figure, held: Held) -> f64 {
     let values = report.of(target).map(figure.of);
     let better = match held {
         Held::Rate => values.reduce(f64::max),
@@ -258,7 +258,7 @@ fn is_worse(held: Held, now: f64, then: f64, limits: Limits) -> bool {
 }
 
 /// Whether an open loop stayed below its rate in any round.
-fn is_behind(report: &Report, target: &str) -> bool {
+pub fn is_behind(report: &Report, target: &str) -> bool {
     let scenario: Option<Scenario> = serde_json::from_str(&report.settings).ok();
     let rate = scenario.and_then(|scenario| scenario.producers?.rate);
     rate.is_some_and(|rate| {
