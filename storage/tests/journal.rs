@@ -185,6 +185,35 @@ fn appends_of_many_logs_are_one_write_and_survive_a_kill() {
 }
 
 #[test]
+fn much_at_one_time_goes_to_its_segment_unless_it_must_be_durable() {
+    with_journal("much", None, |scene| async move {
+        let Scene {
+            core, storage, log, ..
+        } = scene;
+        let (little, much) = (vec![b'l'; 20 << 10], vec![b'm'; 33 << 10]);
+        let counts = || {
+            let counters = storage.counters();
+            (counters.journal_writes, counters.writes)
+        };
+        let (journal, segment) = counts();
+        append(&log, &little).await;
+        assert_eq!(counts(), (journal + 1, segment));
+        append(&log, &much).await;
+        assert_eq!(counts(), (journal + 1, segment + 1));
+        log.set_config(Rc::new(LogConfig {
+            flush_messages: 1,
+            ..config()
+        }));
+        log.flush().await.unwrap();
+        let (journal, segment) = counts();
+        append(&log, &much).await;
+        assert_eq!(counts(), (journal + 1, segment));
+        let values = values(&core, &log).await;
+        assert_eq!(values[values.len() - 3..], [little, much.clone(), much]);
+    });
+}
+
+#[test]
 fn a_torn_frame_takes_only_itself_and_replaying_twice_is_replaying_once() {
     with_journal("journal-torn", None, |scene| async move {
         let Scene {

@@ -16,6 +16,11 @@ use std::rc::Rc;
 /// A tail of more than this goes to its segment: from this size on a write costs little more than the journal's own.
 const TAIL_BYTES_MAX: usize = 64 << 10;
 
+/// More than this at one time goes to its segment at once. The journal would copy it three times more, and the disk would
+/// write it twice, which is dearer than a write of its own (`perf/results/2026-11-30-large-batches.md`). Durable frames are
+/// another matter: there each write waits for the device, and one for all logs waits once.
+const PORTION_BYTES_MAX: usize = 32 << 10;
+
 /// A segment is extended by at least this much before batches of it are acknowledged from the journal, so that there is
 /// space for them in any case.
 const SPACE_STEP: u32 = 16 << 10;
@@ -80,6 +85,7 @@ impl LogInner {
             ..=1 if state.unflushed_messages > 0 => return None,
             ..=1 => true,
             every if state.unflushed_messages.saturating_add(messages) >= every => return None,
+            _ if bytes > PORTION_BYTES_MAX => return None,
             _ => false,
         };
         if count == 0 || !matches!(state.status, Status::Open) || !journal.is_ready(&self.storage) {
