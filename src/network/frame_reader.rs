@@ -19,8 +19,11 @@ use shards::Core;
 use shards::io::{RecvBuf, TcpStream};
 use shards::sync::{ByteBudget, Permit};
 
-/// From this size on a body is received straight into its own memory, past the pool of buffers.
-const PLAIN_RECEIVE_BYTES: usize = 64 * 1024;
+/// What is missing of a body and is more than this, which is what a buffer of the pool holds, is received straight into the
+/// body's own memory: one receive and no copy, instead of several and one.
+const PLAIN_RECEIVE_BYTES: usize = 16 * 1024;
+/// A frame that grows beyond this is a large one.
+const LARGE_BYTES: usize = 64 * 1024;
 /// A frame up to this size gets all its memory at once while half of the budget is free: producers send
 /// up to 1 MiB (`max.request.size`), and growing in steps would copy a third of it.
 const AT_ONCE_BYTES: usize = 1088 * 1024;
@@ -29,7 +32,7 @@ const FIRST_STEP_BYTES: usize = 4 * 1024;
 /// A larger one gets this many times the bytes that are there.
 const GROWTH: usize = 4;
 /// The last part of the budget, one in so many, is not for frames that grow beyond
-/// [`PLAIN_RECEIVE_BYTES`]: what others ask for in small requests goes on.
+/// [`LARGE_BYTES`]: what others ask for in small requests goes on.
 const SPARE_PART: u64 = 4;
 /// Bytes that have to arrive within [`PATIENCE`] while others wait for memory.
 const SLICE_BYTES: usize = 256 * 1024;
@@ -118,7 +121,7 @@ impl FrameReader {
                 return Ok(Some(Frame { bytes, permit }));
             }
             step = step_of(size, step);
-            let spare = match step > PLAIN_RECEIVE_BYTES {
+            let spare = match step > LARGE_BYTES {
                 true => budget.capacity() / SPARE_PART,
                 false => 0,
             };
