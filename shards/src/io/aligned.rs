@@ -1,4 +1,4 @@
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::fmt;
 use std::ptr::NonNull;
 
@@ -8,10 +8,13 @@ use bytes::Bytes;
 /// sectors of 512 or 4096 bytes.
 pub const BLOCK: usize = 4096;
 
-/// Memory of one owner, aligned to [`BLOCK`] and zeroed, so that what pads a last block is zeros.
+/// Memory of one owner, aligned to [`BLOCK`]. What pads a last block is zeros.
 pub struct AlignedBuf {
     memory: NonNull<u8>,
     len: usize,
+    /// Bytes from the start that were written, by the owner or with zeros: at least `len`. The rest is not zeroed ahead,
+    /// since nearly all of it is written over.
+    filled: usize,
     /// Bytes allocated: a multiple of [`BLOCK`], 0 for no memory at all.
     capacity: usize,
 }
@@ -31,18 +34,20 @@ impl AlignedBuf {
             return Self {
                 memory: NonNull::dangling(),
                 len: 0,
+                filled: 0,
                 capacity,
             };
         }
         let layout = Self::layout(capacity);
         // SAFETY: the layout's size is not 0.
-        let memory = unsafe { alloc_zeroed(layout) };
+        let memory = unsafe { alloc(layout) };
         let Some(memory) = NonNull::new(memory) else {
             handle_alloc_error(layout)
         };
         Self {
             memory,
             len: 0,
+            filled: 0,
             capacity,
         }
     }
@@ -50,7 +55,7 @@ impl AlignedBuf {
     /// `len` zero bytes.
     pub fn zeroed(len: usize) -> Self {
         let mut buffer = Self::with_capacity(len);
-        buffer.len = len;
+        buffer.set_len(len);
         buffer
     }
 
@@ -71,7 +76,7 @@ impl AlignedBuf {
     }
 
     pub fn as_slice(&self) -> &[u8] {
-        // SAFETY: the first `len` bytes are allocated (or len is 0) and were zeroed at first.
+        // SAFETY: the first `len` bytes are allocated (or len is 0) and were written.
         unsafe { std::slice::from_raw_parts(self.memory.as_ptr(), self.len) }
     }
 
@@ -85,9 +90,16 @@ impl AlignedBuf {
     /// # Panics
     /// When they do not fit in the capacity: it does not grow.
     pub fn extend_from_slice(&mut self, bytes: &[u8]) {
-        let start = self.len;
-        self.set_len(start + bytes.len());
-        self.as_mut_slice()[start..].copy_from_slice(bytes);
+        let room = self.capacity - self.len;
+        assert!(bytes.len() <= room, "{} bytes in {room}", bytes.len());
+        // SAFETY: the range behind `len` lies within the allocation, and a slice that was borrowed beside the exclusive
+        // borrow of this buffer does not.
+        unsafe {
+            let target = self.memory.as_ptr().add(self.len);
+            target.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+        }
+        self.len += bytes.len();
+        self.filled = self.filled.max(self.len);
     }
 
     /// Sets the length; what is beyond the bytes written so far is zeros, unless a longer
@@ -101,6 +113,14 @@ impl AlignedBuf {
             "{len} bytes in a buffer of {}",
             self.capacity
         );
+        if len > self.filled {
+            // SAFETY: the range lies within the allocation.
+            unsafe {
+                let target = self.memory.as_ptr().add(self.filled);
+                target.write_bytes(0, len - self.filled);
+            }
+            self.filled = len;
+        }
         self.len = len;
     }
 
@@ -137,5 +157,45 @@ impl Drop for AlignedBuf {
 impl fmt::Debug for AlignedBuf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "AlignedBuf({} of {} bytes)", self.len, self.capacity)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_written_is_zeros_also_in_memory_that_was_used_before() {
+        for bytes in [1, BLOCK - 1, BLOCK + 1, 9 * BLOCK] {
+            // The allocator gives memory of the same size again.
+            let mut used = AlignedBuf::with_capacity(bytes);
+            used.set_len(used.capacity());
+            used.as_mut_slice().fill(7);
+            drop(used);
+            let mut buffer = AlignedBuf::with_capacity(bytes);
+            buffer.extend_from_slice(b"a");
+            buffer.pad_to_block();
+            assert_eq!(buffer.as_slice()[0], b'a');
+            assert!(buffer.as_slice()[1..].iter().all(|byte| *byte == 0));
+            assert!(AlignedBuf::zeroed(bytes).as_slice().iter().all(|b| *b == 0));
+        }
+    }
+
+    #[test]
+    fn what_was_written_once_stays_when_it_is_cut_and_lengthened() {
+        let mut buffer = AlignedBuf::with_capacity(10);
+        buffer.extend_from_slice(b"abc");
+        buffer.set_len(1);
+        buffer.extend_from_slice(b"x");
+        buffer.set_len(5);
+        assert_eq!(buffer.as_slice(), b"axc\0\0");
+    }
+
+    #[test]
+    #[should_panic(expected = "bytes in")]
+    fn it_does_not_grow() {
+        let mut buffer = AlignedBuf::with_capacity(BLOCK);
+        buffer.set_len(BLOCK);
+        buffer.extend_from_slice(b"x");
     }
 }
