@@ -20,6 +20,7 @@ on_every_backend!(
     // files
     a_file_gives_back_what_was_written,
     direct_files_give_back_what_was_written,
+    a_write_that_goes_on_behind_a_known_block_arrives_whole,
     unaligned_direct_writes_are_refused,
     reads_stop_at_the_end_of_the_file,
     many_writes_at_once_all_arrive,

@@ -5,6 +5,7 @@ mod support;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -180,5 +181,43 @@ fn faults_can_fail_an_operation() {
             let error = file.sync_data(&core).await.expect_err("fails");
             assert_eq!(error.raw_os_error(), Some(libc::EIO));
         }
+    });
+}
+
+/// Who is told that a write failed may cut the file: nothing of the write may arrive after that.
+#[test]
+fn a_write_of_which_one_part_fails_is_over_when_it_says_so() {
+    const BLOCK: usize = shards::io::BLOCK;
+    let writes = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&writes);
+    let failing = RuntimeOptions {
+        file_faults: Some(Arc::new(move |operation, _| match operation {
+            FileOperation::Write => match counted.fetch_add(1, Ordering::Relaxed) {
+                0 => FileFault::Error(libc::EIO),
+                _ => FileFault::Delay(Duration::from_millis(100)),
+            },
+            _ => FileFault::None,
+        })),
+        ..options(BackendChoice::Ring, 1)
+    };
+    run_with(failing, |core| async move {
+        let root = disk_dir(&core).await;
+        let path = path_in(&root, "f");
+        let direct = OpenOptions {
+            direct: true,
+            ..OpenOptions::writing()
+        };
+        let file = File::open(&core, &path, &direct).await.expect("opened");
+        let mut buffer = shards::io::AlignedBuf::zeroed(3 * BLOCK);
+        buffer.as_mut_slice().fill(7);
+        let error = file
+            .write_on_at(&core, buffer.freeze(), 0, BLOCK)
+            .await
+            .expect_err("a part fails");
+        assert_eq!(error.raw_os_error(), Some(libc::EIO));
+        let there = std::fs::read(&path).expect("read");
+        let mut wanted = vec![0; BLOCK];
+        wanted.resize(3 * BLOCK, 7);
+        assert!(there == wanted, "the other part is there, all of it");
     });
 }

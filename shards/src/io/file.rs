@@ -1,14 +1,18 @@
 use std::fmt;
+use std::future::poll_fn;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::pin::{Pin, pin};
 use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes};
 use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::{AlignedBuf, BLOCK};
+use crate::BackendKind;
 use crate::Core;
 use crate::backend::SyncKind;
 use crate::fault::{self, FileOperation};
@@ -292,6 +296,37 @@ impl File {
         Ok(())
     }
 
+    /// As [`File::write_all_at`], where the first `known` bytes lie in blocks that were written before and the others in
+    /// blocks that are only reserved.
+    ///
+    /// The ring writes both parts at once, each by an operation of its own, and the kernel makes one request to the disk of
+    /// them: ext4 takes a direct write without blocking only where all of it is of one kind, and what might block goes to
+    /// a worker of the kernel, which costs as much again. So either part may be written without the other until both are.
+    ///
+    /// # Errors
+    /// Those of [`File::write_all_at`]; after one, nothing is under way any more.
+    pub async fn write_on_at(
+        &self,
+        core: &Core,
+        data: Bytes,
+        offset: u64,
+        known: usize,
+    ) -> io::Result<()> {
+        let divides = self.is_direct() && core.backend() != BackendKind::Epoll;
+        if !divides || known == 0 || known >= data.len() {
+            return self
+                .write_all_at(core, data, offset, Durability::Written)
+                .await;
+        }
+        let (first, rest) = (data.slice(..known), data.slice(known..));
+        let behind = offset + known as u64;
+        both(
+            pin!(self.write_all_at(core, first, offset, Durability::Written)),
+            pin!(self.write_all_at(core, rest, behind, Durability::Written)),
+        )
+        .await
+    }
+
     /// Reads exactly `len` bytes at `offset`, of any alignment.
     ///
     /// # Errors
@@ -460,6 +495,41 @@ impl File {
         };
         core.blocking(move || Ok(rustix::fs::fstat(file.fd())?.st_size.cast_unsigned()))
             .await
+    }
+}
+
+/// Runs both to their ends; the first error of them.
+async fn both<F, G>(mut one: Pin<&mut F>, mut other: Pin<&mut G>) -> io::Result<()>
+where
+    F: Future<Output = io::Result<()>>,
+    G: Future<Output = io::Result<()>>,
+{
+    let (mut first, mut second) = (None, None);
+    poll_fn(|context| {
+        poll_once(&mut first, &mut one, context);
+        poll_once(&mut second, &mut other, context);
+        match (first.is_some(), second.is_some()) {
+            (true, true) => Poll::Ready(()),
+            _ => Poll::Pending,
+        }
+    })
+    .await;
+    match (first, second) {
+        (Some(Err(error)), _) | (_, Some(Err(error))) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Polls what has no result yet.
+fn poll_once<F: Future>(
+    result: &mut Option<F::Output>,
+    future: &mut Pin<&mut F>,
+    context: &mut Context<'_>,
+) {
+    if result.is_none()
+        && let Poll::Ready(value) = future.as_mut().poll(context)
+    {
+        *result = Some(value);
     }
 }
 

@@ -112,6 +112,30 @@ pub async fn direct_files_give_back_what_was_written(core: Core) {
     assert_eq!(error.kind(), ErrorKind::UnexpectedEof);
 }
 
+/// As a log is written: each write begins with the block in which the one before ended, and goes on where space is only
+/// reserved.
+pub async fn a_write_that_goes_on_behind_a_known_block_arrives_whole(core: Core) {
+    let root = disk_dir(&core).await;
+    let file = File::open(&core, &path_in(&root, "f"), &direct())
+        .await
+        .expect("opened");
+    file.allocate(&core, 0, 200 * BLOCK as u64)
+        .await
+        .expect("reserved");
+    let data = aligned(&pattern(100 * BLOCK, 3));
+    let mut at = 0;
+    for (known, blocks) in [(0, 2), (1, 17), (1, 1), (1, 30), (2, 2), (3, 40)] {
+        at -= known;
+        let part = data.slice(at * BLOCK..(at + blocks) * BLOCK);
+        file.write_on_at(&core, part, (at * BLOCK) as u64, known * BLOCK)
+            .await
+            .expect("written");
+        at += blocks;
+        let all = file.read_exact_at(&core, 0, at * BLOCK).await;
+        assert_eq!(all.expect("read"), data.slice(..at * BLOCK));
+    }
+}
+
 pub async fn unaligned_direct_writes_are_refused(core: Core) {
     let root = disk_dir(&core).await;
     let file = File::open(&core, &path_in(&root, "f"), &direct())

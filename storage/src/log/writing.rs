@@ -271,14 +271,13 @@ impl LogInner {
         let core = self.storage.core();
         let bytes = write.data.len() as u64;
         let begun = core.now();
-        file.write_all_at(
-            core,
-            write.data.clone(),
-            u64::from(write.file_position),
-            durability,
-        )
-        .await
-        .map_err(|error| StorageError::io("write", &self.active_path(), error))?;
+        let (data, position) = (write.data.clone(), u64::from(write.file_position));
+        let written = match durability {
+            Durability::Written => file.write_on_at(core, data, position, write.known()).await,
+            // Two durable writes would wait for the disk twice.
+            Durability::Durable => file.write_all_at(core, data, position, durability).await,
+        };
+        written.map_err(|error| StorageError::io("write", &self.active_path(), error))?;
         let synced = durability == Durability::Durable;
         self.storage.count(|counters| {
             counters.writes += 1;

@@ -1,7 +1,7 @@
 //! One write to a segment: batches copied once into an aligned buffer, behind what their first block already holds.
 
 use super::{BLOCK, block_start};
-use crate::batch::{self, BatchHeader};
+use crate::batch::{self, BatchHeader, HEADER_V2};
 use bytes::Bytes;
 use shards::io::AlignedBuf;
 
@@ -24,6 +24,18 @@ pub(crate) struct WriteBuffer {
     /// Positions in the segment where the batches begin and end.
     pub start: u32,
     pub end: u32,
+}
+
+impl WriteBuffer {
+    /// How many bytes from the start lie in a block that the segment has already, where writing them by themselves
+    /// may be seen. What is left of a write of which only the rest arrived must begin with zeros where its first batch
+    /// does, as a lost write leaves it; so the block must have room for that batch's header.
+    pub fn known(&self) -> usize {
+        let before = (self.start - self.file_position) as usize;
+        let block = BLOCK as usize;
+        let cuts_header = (block - HEADER_V2 + 1..=block).contains(&before);
+        if before == 0 || cuts_header { 0 } else { block }
+    }
 }
 
 /// Builds a write. `tail` holds what stands from `file_position`, the start of a block, up to the batches.
@@ -109,6 +121,27 @@ mod tests {
         );
         assert!(batch::checksum_holds(&write.data[100..5_161]));
         assert!(write.data[5_161..].iter().all(|byte| *byte == 0));
+    }
+
+    #[test]
+    fn a_first_block_stands_by_itself_where_a_header_has_room_in_it() {
+        let known = |before: u32| {
+            let write = WriteBuffer {
+                data: Bytes::new(),
+                file_position: 8_192,
+                start: 8_192 + before,
+                end: 100_000,
+            };
+            write.known()
+        };
+        let header = HEADER_V2 as u32;
+        assert_eq!(known(0), 0, "nothing is written again");
+        assert_eq!(known(1), 4_096);
+        assert_eq!(known(4_096 - header), 4_096);
+        assert_eq!(known(4_096 - header + 1), 0);
+        assert_eq!(known(4_095), 0);
+        assert_eq!(known(4_096), 0);
+        assert_eq!(known(60_000), 4_096, "the journal has what precedes");
     }
 
     #[test]

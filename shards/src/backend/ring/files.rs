@@ -41,6 +41,7 @@ impl RingDriver {
         offset: u64,
         durable: bool,
     ) -> io::Result<usize> {
+        self.gathers.set(true);
         loop {
             let held = Box::new((Arc::clone(file), data.clone()));
             let op = file_op(self, held, |(file, data)| {

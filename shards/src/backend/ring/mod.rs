@@ -36,6 +36,12 @@ const COMPLETION_ENTRIES: u32 = 4096;
 /// `user_data` of the poll on the core's wake-up event, and of cancellations.
 const WAKE_UP: u64 = u64::MAX;
 const CANCELLATION: u64 = u64::MAX - 1;
+/// `user_data` of operations that do nothing; they post no completion.
+const NOTHING: u64 = u64::MAX - 2;
+
+/// From so many operations in one call on, the kernel gathers what they write: neighbouring blocks become one request to the
+/// disk, and the disk is told once of all requests.
+const GATHERED_FROM: usize = 3;
 
 /// How long a stopping core waits for the kernel to let go of its memory.
 const SHUT_DOWN_WAIT: Duration = Duration::from_secs(10);
@@ -48,6 +54,8 @@ pub(crate) struct RingDriver {
     pub(super) counters: Rc<Counters>,
     wait_flags: EnterFlags,
     wake_up_armed: Cell<bool>,
+    /// Writes are among the operations to hand over.
+    gathers: Cell<bool>,
     /// Operations could not all be submitted or completions not all be taken: do not wait.
     congested: Cell<bool>,
 }
@@ -114,6 +122,7 @@ impl RingDriver {
             counters,
             wait_flags,
             wake_up_armed: Cell::new(false),
+            gathers: Cell::new(false),
             congested: Cell::new(false),
         }))
     }
@@ -162,6 +171,9 @@ impl RingDriver {
     /// all when there is nothing to submit and the kernel has nothing to run.
     fn enter(&self, wait: bool, args: &SubmitArgs<'_, '_>) {
         let mut ring = self.ring.borrow_mut();
+        if self.gathers.take() {
+            fill_up(&mut ring);
+        }
         let idle = {
             let submission = ring.submission();
             submission.is_empty() && !submission.taskrun() && !submission.cq_overflow()
@@ -203,7 +215,7 @@ impl RingDriver {
         self.counters.completions.add(completions.len() as u64);
         for (key, result, flags) in completions.drain(..) {
             match key {
-                CANCELLATION => {}
+                CANCELLATION | NOTHING => {}
                 WAKE_UP => {
                     if let Some(core) = core
                         && !cqueue::more(flags)
@@ -296,6 +308,17 @@ impl RingDriver {
             std::mem::forget(Rc::clone(&self.recv_pool));
         }
     }
+}
+
+/// Makes two operations enough to be gathered: the parts of one write are two.
+fn fill_up(ring: &mut IoUring) {
+    let mut submission = ring.submission();
+    if submission.len() + 1 != GATHERED_FROM {
+        return;
+    }
+    let nothing = opcode::Nop::new().build().user_data(NOTHING);
+    // SAFETY: a no-op points to nothing. Where it finds no room, the writes go out as they are.
+    let _ = unsafe { submission.push(&nothing.flags(squeue::Flags::SKIP_SUCCESS)) };
 }
 
 /// EBUSY and EAGAIN: the kernel wants completions to be taken, or lacks memory for the moment.
