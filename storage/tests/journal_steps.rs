@@ -319,9 +319,9 @@ async fn serve(
         clients.push(core.spawn(TaskClass::Produce, "client", async move {
             let mut random = Random(random);
             for round in 0..ROUNDS {
-                // Now and then more than the ring has room for.
-                let count = if round % 8 == 5 {
-                    12
+                // Now and then more than the ring has room for, of each log less than goes past it.
+                let count = if round % 8 >= 4 {
+                    6
                 } else {
                     1 + random.below(2)
                 };
