@@ -92,14 +92,14 @@ fn answer(call: &Call, quorum: &QuorumInfo) -> DescribeQuorumResponse {
     };
     DescribeQuorumResponse {
         error_message: texts.then(Str::default),
-        topics: vec![DescribeQuorumResponseTopicData {
+        topics: [DescribeQuorumResponseTopicData {
             topic_name: Str::from_static(METADATA_TOPIC),
             partitions: [partition].into(),
         }]
         .into(),
         nodes: match texts {
             true => nodes(&call.shard.image(), node).into(),
-            false => Vec::new().into(),
+            false => [].into(),
         },
         ..Default::default()
     }

@@ -77,7 +77,7 @@ pub async fn prepare(core: Core, address: SocketAddr) -> (Witness, Known) {
 fn metadata_of_it() -> MetadataRequest {
     MetadataRequest {
         topics: Some(
-            vec![MetadataRequestMetadataRequestTopic {
+            [MetadataRequestMetadataRequestTopic {
                 name: Some(TOPIC.into()),
                 ..Default::default()
             }]
@@ -161,7 +161,7 @@ fn produce(topic: Uuid, number: i64) -> ProduceRequest {
     ProduceRequest {
         acks: -1,
         timeout_ms: 60_000,
-        topic_data: vec![ProduceRequestTopicProduceData {
+        topic_data: [ProduceRequestTopicProduceData {
             topic_id: topic,
             partition_data: [partition].into(),
             ..Default::default()
@@ -180,7 +180,7 @@ fn fetch(topic: Uuid, offset: i64) -> FetchRequest {
     FetchRequest {
         min_bytes: 1,
         session_epoch: -1,
-        topics: vec![FetchRequestFetchTopic {
+        topics: [FetchRequestFetchTopic {
             topic_id: topic,
             partitions: [partition].into(),
             ..Default::default()
@@ -193,9 +193,9 @@ fn fetch(topic: Uuid, offset: i64) -> FetchRequest {
 fn latest() -> ListOffsetsRequest {
     ListOffsetsRequest {
         replica_id: -1,
-        topics: vec![ListOffsetsRequestListOffsetsTopic {
+        topics: [ListOffsetsRequestListOffsetsTopic {
             name: TOPIC.into(),
-            partitions: vec![ListOffsetsRequestListOffsetsPartition {
+            partitions: [ListOffsetsRequestListOffsetsPartition {
                 timestamp: -1,
                 ..Default::default()
             }]

@@ -254,7 +254,7 @@ fn fetch_request(place: Place) -> FetchRequest {
     FetchRequest {
         max_wait_ms: 0,
         max_bytes: 1 << 20,
-        topics: vec![FetchRequestFetchTopic {
+        topics: [FetchRequestFetchTopic {
             topic_id: place.topic,
             partitions: [partition].into(),
             ..Default::default()

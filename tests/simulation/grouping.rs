@@ -273,7 +273,7 @@ impl Member {
             positions.iter().map(
                 |(place, offset)| OffsetCommitRequestOffsetCommitRequestTopic {
                     name: stage.topic_name(place.topic),
-                    partitions: vec![OffsetCommitRequestOffsetCommitRequestPartition {
+                    partitions: [OffsetCommitRequestOffsetCommitRequestPartition {
                         partition_index: place.partition,
                         committed_offset: *offset,
                         ..Default::default()

@@ -69,7 +69,7 @@ async fn look_at_end(client: &Client, place: Place) -> Result<(), Lost> {
     };
     let request = ListOffsetsRequest {
         replica_id: -1,
-        topics: vec![ListOffsetsRequestListOffsetsTopic {
+        topics: [ListOffsetsRequestListOffsetsTopic {
             name: client.stage.topic_name(place.topic),
             partitions: [partition].into(),
         }]

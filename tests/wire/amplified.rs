@@ -35,7 +35,7 @@ fn prepare_group(connection: &mut Connection, topic: &str, partitions: i32) {
         session_timeout_ms: 60_000,
         rebalance_timeout_ms: 60_000,
         protocol_type: "consumer".into(),
-        protocols: vec![JoinGroupRequestJoinGroupRequestProtocol {
+        protocols: [JoinGroupRequestJoinGroupRequestProtocol {
             name: "range".into(),
             metadata: Bytes::from(vec![0; 300_000]),
         }]
@@ -55,7 +55,7 @@ fn prepare_group(connection: &mut Connection, topic: &str, partitions: i32) {
         group_id: GROUP.into(),
         generation_id: joined.generation_id,
         member_id: joined.member_id.clone(),
-        assignments: vec![SyncGroupRequestSyncGroupRequestAssignment {
+        assignments: [SyncGroupRequestSyncGroupRequestAssignment {
             member_id: joined.member_id.clone(),
             assignment: Bytes::from(vec![0; 300_000]),
         }]
@@ -73,7 +73,7 @@ fn prepare_group(connection: &mut Connection, topic: &str, partitions: i32) {
         group_id: GROUP.into(),
         generation_id_or_member_epoch: joined.generation_id,
         member_id: joined.member_id,
-        topics: vec![OffsetCommitRequestOffsetCommitRequestTopic {
+        topics: [OffsetCommitRequestOffsetCommitRequestTopic {
             name: topic.to_owned().into(),
             partitions: (0..partitions).map(partition).collect(),
             ..Default::default()
@@ -186,7 +186,7 @@ fn questions(topic: &str, id: Uuid) -> Vec<(String, Bytes)> {
             "ListOffsets",
             7,
             &ListOffsetsRequest {
-                topics: vec![ListOffsetsRequestListOffsetsTopic {
+                topics: [ListOffsetsRequestListOffsetsTopic {
                     name: topic.to_owned().into(),
                     partitions: many(60_000, ListOffsetsRequestListOffsetsPartition::default())
                         .into(),
@@ -199,7 +199,7 @@ fn questions(topic: &str, id: Uuid) -> Vec<(String, Bytes)> {
             "OffsetForLeaderEpoch",
             4,
             &OffsetForLeaderEpochRequest {
-                topics: vec![OffsetForLeaderEpochRequestOffsetForLeaderTopic {
+                topics: [OffsetForLeaderEpochRequestOffsetForLeaderTopic {
                     topic: topic.to_owned().into(),
                     partitions: many(
                         70_000,
@@ -215,7 +215,7 @@ fn questions(topic: &str, id: Uuid) -> Vec<(String, Bytes)> {
             "Fetch",
             13,
             &FetchRequest {
-                topics: vec![FetchRequestFetchTopic {
+                topics: [FetchRequestFetchTopic {
                     topic_id: id,
                     partitions: many(
                         25_000,

@@ -51,20 +51,20 @@ fn metadata_request() {
 #[test]
 fn api_versions_response_with_features() {
     let response = ApiVersionsResponse {
-        api_keys: vec![ApiVersionsResponseApiVersion {
+        api_keys: [ApiVersionsResponseApiVersion {
             api_key: 18,
             min_version: 0,
             max_version: 5,
         }]
         .into(),
-        supported_features: vec![ApiVersionsResponseSupportedFeatureKey {
+        supported_features: [ApiVersionsResponseSupportedFeatureKey {
             name: "group.version".into(),
             min_version: 0,
             max_version: 1,
         }]
         .into(),
         finalized_features_epoch: 42,
-        finalized_features: vec![ApiVersionsResponseFinalizedFeatureKey {
+        finalized_features: [ApiVersionsResponseFinalizedFeatureKey {
             name: "group.version".into(),
             max_version_level: 1,
             min_version_level: 1,

@@ -63,7 +63,7 @@ fn mutated_bytes_through_the_entries_of_the_fuzz_targets() {
         topic_id: Uuid::ONE,
     });
     let request = FetchRequest {
-        topics: vec![FetchRequestFetchTopic {
+        topics: [FetchRequestFetchTopic {
             partitions: vec![FetchRequestFetchPartition::default(); 2].into(),
             ..Default::default()
         }]

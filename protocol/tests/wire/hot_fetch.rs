@@ -131,7 +131,7 @@ fn generated(answer: &FetchAnswer<'_>, version: i16) -> FetchResponse {
                     one.topic.clone()
                 },
                 topic_id: if by_id { one.topic_id } else { Uuid::ZERO },
-                partitions: Vec::new().into(),
+                partitions: [].into(),
             });
         }
         let aborted = one.aborted_transactions.as_ref().map(|all| {

@@ -97,9 +97,9 @@ proptest! {
 fn records_are_slices_of_the_frame() {
     let request = ProduceRequest {
         acks: 1,
-        topic_data: vec![ProduceRequestTopicProduceData {
+        topic_data: [ProduceRequestTopicProduceData {
             name: "t".into(),
-            partition_data: vec![ProduceRequestPartitionProduceData {
+            partition_data: [ProduceRequestPartitionProduceData {
                 index: 3,
                 records: Some(Bytes::from_static(b"batch")),
             }]

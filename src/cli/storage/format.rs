@@ -297,10 +297,10 @@ fn voters_record(voter: &DynamicVoter, listener: &str) -> VotersRecord {
     let range = supported_feature(KRAFT_VERSION);
     VotersRecord {
         version: 0,
-        voters: vec![VotersRecordVoter {
+        voters: [VotersRecordVoter {
             voter_id: voter.id,
             voter_directory_id: voter.directory_id,
-            endpoints: vec![VotersRecordEndpoint {
+            endpoints: [VotersRecordEndpoint {
                 name: listener.to_string().into(),
                 host: voter.host.clone().into(),
                 port: voter.port,

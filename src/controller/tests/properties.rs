@@ -74,7 +74,7 @@ fn foreign(number: u8, value: Option<u8>) -> MetadataRecord {
     let text = value.map(|value| Str::from(value.to_string()));
     match (number % 5, value) {
         (0, value) => ClientQuotaRecord {
-            entity: vec![ClientQuotaRecordEntityData {
+            entity: [ClientQuotaRecordEntityData {
                 entity_type: Str::from_static("user"),
                 entity_name: Some(name).filter(|_| number < 10),
             }]
@@ -133,7 +133,7 @@ fn run(world: &mut World, step: &Step) {
             5,
         ),
         Step::Grow(number, count) => Command::CreatePartitions(CreatePartitionsRequest {
-            topics: vec![CreatePartitionsRequestCreatePartitionsTopic {
+            topics: [CreatePartitionsRequestCreatePartitionsTopic {
                 name: name(*number),
                 count: *count,
                 assignments: None,
@@ -152,7 +152,7 @@ fn run(world: &mut World, step: &Step) {
         }
         Step::Move(number, second) => {
             let id = world.image().topic_id(&name(*number)).unwrap_or(Uuid::ZERO);
-            Command::AssignDirectories(vec![(id, 0, DIRECTORIES[usize::from(*second)])].into())
+            Command::AssignDirectories([(id, 0, DIRECTORIES[usize::from(*second)])].into())
         }
         Step::Restart { clean } => {
             if *clean {

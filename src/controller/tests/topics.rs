@@ -567,7 +567,7 @@ fn a_failed_directory_takes_only_its_partitions_along() {
     let lost = created_in(&world, "t", DIRECTORIES[0]);
     let id = world.image().topic_by_name("t").unwrap().id;
     world.run(Command::AssignDirectories(
-        vec![(id, lost[0], DIRECTORIES[1])].into(),
+        [(id, lost[0], DIRECTORIES[1])].into(),
     ));
     let t = world.image().topic_by_name("t").unwrap();
     let carried = t.partitions.get(lost[0]).unwrap();

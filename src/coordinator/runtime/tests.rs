@@ -124,7 +124,7 @@ async fn fetch(partition: &GroupPartition) -> i64 {
     let group = OffsetFetchGroup {
         group_id: text(GROUP),
         topics: Some(
-            vec![OffsetFetchTopic {
+            [OffsetFetchTopic {
                 name: text("foo"),
                 topic_id: Uuid::ZERO,
                 partition_indexes: [0].into(),

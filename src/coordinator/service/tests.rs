@@ -123,7 +123,7 @@ fn encodes<M: Message>(message: &M, version: i16) {
 fn commits_by_name_are_checked_against_the_metadata() {
     let router = router();
     let mut request = commit(0, 1);
-    request.topics = vec![
+    request.topics = [
         topic("missing", Uuid::ZERO, &[0]),
         topic("foo", Uuid::ZERO, &[0, 2, 1]),
         topic("bar", Uuid::ZERO, &[5]),
@@ -156,7 +156,7 @@ fn commits_by_name_are_checked_against_the_metadata() {
 fn commits_by_id_find_the_name() {
     let router = router();
     let mut request = commit(0, 1);
-    request.topics = vec![topic("", BAR_ID, &[0]), topic("", Uuid([1; 16]), &[0])].into();
+    request.topics = [topic("", BAR_ID, &[0]), topic("", Uuid([1; 16]), &[0])].into();
     let response = now(super::commit::offset_commit(
         &router,
         &TwoTopics,
@@ -176,7 +176,7 @@ fn commits_by_id_find_the_name() {
 fn a_commit_of_unknown_topics_only_does_not_bother_the_group() {
     let router = router();
     let mut request = commit_as("stranger", 1, 1);
-    request.topics = vec![topic("missing", Uuid::ZERO, &[0])].into();
+    request.topics = [topic("missing", Uuid::ZERO, &[0])].into();
     let response = now(super::commit::offset_commit(
         &router,
         &TwoTopics,

@@ -87,7 +87,7 @@ fn the_same_story_gives_the_same_records() {
         group_id: text("golden"),
         generation_id: 1,
         group_instance_id: Some(text("inst")),
-        assignments: vec![SyncAssignment {
+        assignments: [SyncAssignment {
             member_id: text(MEMBER),
             assignment: hex(ASSIGNMENT),
         }]
@@ -112,7 +112,7 @@ fn the_same_story_gives_the_same_records() {
         generation_id_or_member_epoch: 1,
         member_id: text(MEMBER),
         group_instance_id: Some(text("inst")),
-        topics: vec![CommitTopic {
+        topics: [CommitTopic {
             name: text("foo"),
             topic_id: Uuid(topic_id),
             partitions: [partition].into(),

@@ -364,7 +364,7 @@ impl Bench {
         let group = OffsetFetchGroup {
             group_id: text(GROUP),
             topics: Some(
-                vec![OffsetFetchTopic {
+                [OffsetFetchTopic {
                     name: text(topic),
                     partition_indexes: [partition].into(),
                     ..Default::default()
@@ -403,10 +403,10 @@ pub fn commit(partition: i32, offset: i64) -> OffsetCommitRequest {
     OffsetCommitRequest {
         group_id: text(GROUP),
         generation_id_or_member_epoch: -1,
-        topics: vec![CommitTopic {
+        topics: [CommitTopic {
             name: text("foo"),
             topic_id: FOO_ID,
-            partitions: vec![CommitPartition {
+            partitions: [CommitPartition {
                 partition_index: partition,
                 committed_offset: offset,
                 ..Default::default()

@@ -31,7 +31,7 @@ fn all_topics() -> OffsetFetchGroup {
 fn one_partition(topic_id: Uuid) -> OffsetFetchGroup {
     OffsetFetchGroup {
         topics: Some(
-            vec![OffsetFetchTopic {
+            [OffsetFetchTopic {
                 name: text("foo"),
                 topic_id,
                 partition_indexes: [0].into(),
@@ -48,7 +48,7 @@ fn delete(bench: &mut Bench, topic: &str, partitions: &[i32]) -> OffsetDeleteRes
     });
     let request = OffsetDeleteRequest {
         group_id: text(GROUP),
-        topics: vec![DeleteTopic {
+        topics: [DeleteTopic {
             name: text(topic),
             partitions: partitions.collect(),
         }]
@@ -328,7 +328,7 @@ fn an_offset_on_its_way_can_be_deleted_once() {
     bench.send_as(9, Request::OffsetCommit(commit(0, 1)));
     let request = || OffsetDeleteRequest {
         group_id: text(GROUP),
-        topics: vec![DeleteTopic {
+        topics: [DeleteTopic {
             name: text("foo"),
             partitions: [DeletePartition { partition_index: 0 }].into(),
         }]

@@ -253,7 +253,7 @@ pub fn committed_offsets(
         };
         if version >= FETCH_GROUPS_SINCE {
             let request = OffsetFetchRequest {
-                groups: vec![OffsetFetchRequestOffsetFetchRequestGroup {
+                groups: [OffsetFetchRequestOffsetFetchRequestGroup {
                     group_id: group.clone(),
                     topics: None,
                     ..OffsetFetchRequestOffsetFetchRequestGroup::default()

@@ -190,7 +190,7 @@ fn nobody_at_home_and_nodes_at_wrong_addresses_are_named() {
     let port = i32::from(gone.port());
     let (address, thread) = modern(move |header, stream| {
         let metadata = MetadataResponse {
-            brokers: vec![MetadataResponseMetadataResponseBroker {
+            brokers: [MetadataResponseMetadataResponseBroker {
                 node_id: 7,
                 host: "127.0.0.1".into(),
                 port,

@@ -124,7 +124,7 @@ fn request(kind: Kind, name: &Str, changes: &Changes) -> IncrementalAlterConfigs
         .iter()
         .map(|(key, value)| change(key, SET, Some(value)));
     IncrementalAlterConfigsRequest {
-        resources: vec![IncrementalAlterConfigsRequestAlterConfigsResource {
+        resources: [IncrementalAlterConfigsRequestAlterConfigsResource {
             resource_type: kind.code(),
             resource_name: name.clone(),
             configs: deleted.chain(added).collect(),

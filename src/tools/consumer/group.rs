@@ -192,7 +192,7 @@ impl Membership {
             member_id: self.member_id.clone(),
             group_instance_id: self.settings.instance.clone(),
             protocol_type: Str::from_static(PROTOCOL_TYPE),
-            protocols: vec![JoinGroupRequestJoinGroupRequestProtocol {
+            protocols: [JoinGroupRequestJoinGroupRequestProtocol {
                 name: Str::from_static(PROTOCOL),
                 metadata: assignor::subscription(topics),
             }]
@@ -345,7 +345,7 @@ impl Membership {
                 ..LeaveGroupRequest::default()
             };
             if version >= LEAVE_LIST_FROM {
-                request.members = vec![LeaveGroupRequestMemberIdentity {
+                request.members = [LeaveGroupRequestMemberIdentity {
                     member_id,
                     reason: Some(Str::from_static("the consumer is being closed")),
                     ..LeaveGroupRequestMemberIdentity::default()

@@ -65,7 +65,7 @@ fn committed_request(
                 },
             );
         return OffsetFetchRequest {
-            groups: vec![OffsetFetchRequestOffsetFetchRequestGroup {
+            groups: [OffsetFetchRequestOffsetFetchRequestGroup {
                 group_id: group.clone(),
                 topics: Some(topics.collect()),
                 ..OffsetFetchRequestOffsetFetchRequestGroup::default()

@@ -117,7 +117,7 @@ fn node(client: &Client) -> Node {
 
 fn describe(client: &mut Client) -> Result<Quorum, ClientError> {
     let request = DescribeQuorumRequest {
-        topics: vec![DescribeQuorumRequestTopicData {
+        topics: [DescribeQuorumRequestTopicData {
             topic_name: METADATA_TOPIC.into(),
             partitions: [DescribeQuorumRequestPartitionData::default()].into(),
         }]

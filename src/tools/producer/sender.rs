@@ -95,7 +95,7 @@ impl Sender {
     fn leaders(&mut self) -> Result<Vec<Option<i32>>, ClientError> {
         let request = MetadataRequest {
             topics: Some(
-                vec![MetadataRequestMetadataRequestTopic {
+                [MetadataRequestMetadataRequestTopic {
                     name: Some(self.topic.clone()),
                     ..MetadataRequestMetadataRequestTopic::default()
                 }]
@@ -330,7 +330,7 @@ impl Sender {
             acks: self.settings.acks,
             timeout_ms: i32::try_from(self.settings.request_timeout.as_millis())
                 .unwrap_or(i32::MAX),
-            topic_data: vec![ProduceRequestTopicProduceData {
+            topic_data: [ProduceRequestTopicProduceData {
                 name: self.topic.clone(),
                 partition_data: data.into(),
                 ..ProduceRequestTopicProduceData::default()
