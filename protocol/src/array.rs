@@ -15,7 +15,8 @@ const CHUNK_BYTES: usize = 64 * 1024;
 pub struct Array<T> {
     /// The only chunk of most arrays.
     first: Vec<T>,
-    /// Filled once the first chunk is full. All chunks but the last are full.
+    /// Filled once the first chunk is full. All chunks but the last are full. Behind a pointer, since messages have very
+    /// many arrays, and nearly all of them no more than the first.
     more: Option<Box<More<T>>>,
 }
 

@@ -61,6 +61,10 @@ impl Draft {
     }
 
     fn add_entries(&mut self, entries: impl Iterator<Item = Entry>) -> Result<(), EntryError> {
+        let mut entries = entries.peekable();
+        if entries.peek().is_none() {
+            return Ok(());
+        }
         let epoch = self.machine.quorum_epoch();
         let mut writer = EntryWriter::new(self.next_offset, epoch, self.now_ms);
         let mut after = self.machine.clone();
