@@ -23,6 +23,8 @@ use crate::scenario::{Producers, Scenario};
 
 /// Cold readers alone may take so long.
 const LONGEST_COLD_READ: Duration = Duration::from_secs(1800);
+/// nice(2): what is left by everybody else.
+const LEAST_PRIORITY: i32 = 19;
 
 /// Whom to measure.
 #[derive(Clone, Debug)]
@@ -37,6 +39,12 @@ pub struct Target {
 enum Job {
     Produce(producer::Lane),
     Consume(consumer::Lane),
+}
+
+impl Job {
+    fn is_cold(&self) -> bool {
+        matches!(self, Job::Consume(lane) if matches!(lane.role, Role::Cold { .. }))
+    }
 }
 
 /// Measures one target once. What was measured before an error is kept, with the reason.
@@ -120,7 +128,7 @@ fn fill(scenario: &Scenario, placed: &Placed, bytes: u64, cores: &Cores) -> Resu
         .into_iter()
         .map(Job::Produce)
         .collect();
-    let handles = start(vec![jobs], cores, &phases)?;
+    let handles = start(vec![jobs], Patience::Prompt, cores, &phases)?;
     let finished = || handles.iter().all(|handle| handle.thread_is_finished());
     while !finished() {
         progress(&format!(
@@ -254,8 +262,22 @@ impl Running {
     }
 }
 
-/// Deals the jobs to the generator's cores and starts them.
-fn start(groups: Vec<Vec<Job>>, cores: &Cores, phases: &Arc<Phases>) -> Result<Vec<Running>> {
+/// How executors share the generator's cores with each other.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Patience {
+    /// They have moments to keep.
+    Prompt,
+    /// What the others leave: cold readers are busy all the time, and would be what makes producers late.
+    Yields,
+}
+
+/// Deals the jobs to the generator's cores and starts an executor on each.
+fn start(
+    groups: Vec<Vec<Job>>,
+    patience: Patience,
+    cores: &Cores,
+    phases: &Arc<Phases>,
+) -> Result<Vec<Running>> {
     let cores: Vec<usize> = cores.generator.iter().copied().collect();
     let mut dealt: Vec<Vec<Job>> = cores.iter().map(|_| Vec::new()).collect();
     for group in groups {
@@ -267,6 +289,10 @@ fn start(groups: Vec<Vec<Job>>, cores: &Cores, phases: &Arc<Phases>) -> Result<V
         let (phases, ended) = (phases.clone(), Arc::new(AtomicBool::new(false)));
         let flag = ended.clone();
         let handle = spawn(*core, move || async move {
+            if patience == Patience::Yields {
+                // Of this thread alone. Refused only where priorities are, and then all are equal.
+                let _ = rustix::process::setpriority_process(None, LEAST_PRIORITY);
+            }
             let recorder = work(jobs, phases).await;
             flag.store(true, Ordering::Release);
             recorder
@@ -359,10 +385,10 @@ fn load(
         None => (Duration::ZERO, LONGEST_COLD_READ),
     };
     let phases = Arc::new(Phases::new(warm_up, measured));
-    let consume = readers(scenario, placed, ends)
+    let (cold, tail): (Vec<Job>, Vec<Job>) = readers(scenario, placed, ends)
         .into_iter()
         .map(Job::Consume)
-        .collect();
+        .partition(Job::is_cold);
     let produce = scenario
         .producers
         .iter()
@@ -380,7 +406,10 @@ fn load(
     } else {
         None
     };
-    let running = start(vec![consume, produce], cores, &phases)?;
+    let mut running = start(vec![tail, produce], Patience::Prompt, cores, &phases)?;
+    if !cold.is_empty() {
+        running.extend(start(vec![cold], Patience::Yields, cores, &phases)?);
+    }
     watch(
         target,
         &phases,
