@@ -2,7 +2,7 @@
 //! Record bytes are never copied to be framed.
 
 use bytes::Bytes;
-use shards::io::File;
+use shards::io::{File, SendPart};
 use shards::sync::Permit;
 
 /// A slice of an answer.
@@ -19,6 +19,18 @@ pub enum Part {
         /// Its length in bytes.
         len: u32,
     },
+}
+
+impl From<Part> for SendPart {
+    fn from(part: Part) -> SendPart {
+        match part {
+            Part::Memory(bytes) => SendPart::Memory(bytes),
+            Part::File { file, offset, len } => SendPart::File {
+                file,
+                range: offset..offset + u64::from(len),
+            },
+        }
+    }
 }
 
 impl Part {

@@ -15,6 +15,7 @@ use crate::executor::{
     CoreShared, Executor, JoinGuard, JoinHandle, Pending, PendingValue, TaskClass, TaskHeader,
 };
 use crate::fault::FileFaults;
+use crate::io::ColdReads;
 use crate::metrics::{CoreMetrics, Counters};
 use crate::sys::{self, Pool};
 use crate::time::{Elapsed, Instant, Sleep, Timers};
@@ -70,6 +71,7 @@ pub(crate) struct CoreParts {
     /// Calls that block: directories, `blocking`.
     pub(crate) pool: Pool,
     pub(crate) seed: u64,
+    pub(crate) cold_read_bytes: usize,
     pub(crate) stall_threshold: Duration,
     pub(crate) on_stall: Option<StallCallback>,
     pub(crate) file_faults: Option<FileFaults>,
@@ -84,6 +86,7 @@ pub(crate) struct CoreInner {
     driver: Driver,
     pool: Pool,
     random: Cell<u64>,
+    cold_reads: ColdReads,
     sources: RefCell<Vec<Rc<dyn Source>>>,
     pub(crate) counters: Rc<Counters>,
     busy_nanos: [Cell<u64>; 5],
@@ -112,6 +115,7 @@ impl Core {
             driver: parts.driver,
             pool: parts.pool,
             random: Cell::new(parts.seed),
+            cold_reads: ColdReads::new(parts.cold_read_bytes),
             sources: RefCell::new(Vec::new()),
             counters,
             busy_nanos: Default::default(),
@@ -256,6 +260,8 @@ impl Core {
         let mut depths = (0, 0);
         self.0.counters.fill(&mut metrics);
         metrics.tasks_alive = self.0.executor.task_count() as u64;
+        metrics.cold_reads_waiting = self.0.cold_reads.waiting() as u64;
+        metrics.cold_read_memory = self.0.cold_reads.memory() as u64;
         metrics.operations_in_flight = self.0.driver.operations_in_flight() as u64;
         metrics.wakeups_received = self.shared().wakeups();
         self.each_source(|source| {
@@ -284,6 +290,10 @@ impl Core {
 
     pub(crate) fn driver(&self) -> &Driver {
         &self.0.driver
+    }
+
+    pub(crate) fn cold_reads(&self) -> &ColdReads {
+        &self.0.cold_reads
     }
 
     pub(crate) fn file_faults(&self) -> Option<&FileFaults> {

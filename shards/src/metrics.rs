@@ -58,6 +58,14 @@ pub struct CoreMetrics {
     pub bytes_sent_from_files: u64,
     /// File ranges that were not in the page cache and were read ahead off the core.
     pub cold_prefetches: u64,
+    /// Pieces of files that were read from the disk past the page cache to be sent.
+    pub cold_reads: u64,
+    /// Times such a piece went through the page cache because all memory for cold reads was in use.
+    pub cold_reads_without_memory: u64,
+    /// Cold reads that wait for their turn at a disk.
+    pub cold_reads_waiting: u64,
+    /// Bytes of memory for cold reads held now.
+    pub cold_read_memory: u64,
 }
 
 macro_rules! counters {
@@ -95,6 +103,8 @@ counters!(
     bytes_sent,
     bytes_sent_from_files,
     cold_prefetches,
+    cold_reads,
+    cold_reads_without_memory,
 );
 
 #[derive(Default)]
@@ -209,4 +219,8 @@ pub const CORE_METRICS: &[Metric<CoreMetrics>] = crate::metrics! { CoreMetrics, 
     counter bytes_sent "Bytes sent on sockets.";
     counter bytes_sent_from_files "Bytes sent from files, part of those sent on sockets.";
     counter cold_prefetches "File ranges that were not in the page cache and were read ahead off the core.";
+    counter cold_reads "Pieces of files read from the disk past the page cache to be sent.";
+    counter cold_reads_without_memory "Pieces that went through the page cache because all memory for cold reads was in use.";
+    gauge cold_reads_waiting "Cold reads that wait for their turn at a disk.";
+    gauge cold_read_memory "Bytes of memory held for cold reads.";
 };

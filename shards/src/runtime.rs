@@ -40,6 +40,8 @@ pub struct RuntimeOptions {
     pub backend: BackendChoice,
     /// Memory for received bytes, per core.
     pub recv_pool_bytes_per_core: usize,
+    /// Memory for what is read from disks past the page cache to be sent, per core; room for two reads at least.
+    pub cold_read_bytes_per_core: usize,
     /// Threads for directory work and [`Core::blocking`], for all cores together.
     pub blocking_threads: usize,
     /// Threads for file operations of the epoll backend, for all cores together.
@@ -61,6 +63,7 @@ impl Default for RuntimeOptions {
             pin: false,
             backend: BackendChoice::Auto,
             recv_pool_bytes_per_core: 4 * 1024 * 1024,
+            cold_read_bytes_per_core: 8 * 1024 * 1024,
             blocking_threads: 16,
             file_threads: 32,
             stall_threshold: Duration::from_millis(50),
@@ -320,6 +323,7 @@ fn build_core(group: &Group, index: usize) -> Result<Core, StartError> {
         driver,
         pool: group.blocking_pool.clone(),
         seed: sys::random_seed(),
+        cold_read_bytes: options.cold_read_bytes_per_core,
         stall_threshold: options.stall_threshold,
         on_stall: options.on_stall.clone(),
         file_faults: options.file_faults.clone(),

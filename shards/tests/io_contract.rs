@@ -4,6 +4,7 @@ mod contract;
 #[macro_use]
 mod support;
 
+use contract::cold::*;
 use contract::dirs::*;
 use contract::files::*;
 use contract::sockets::*;
@@ -44,6 +45,9 @@ on_every_backend!(
     an_exhausted_pool_holds_everybody_up_and_then_nobody,
     files_are_sent_whole,
     direct_files_are_sent_too,
+    what_is_cold_is_sent_past_the_page_cache_once,
+    beside_writes_a_disk_has_one_cold_read_at_a_time,
+    peers_that_stop_reading_hold_up_nobody,
     a_refused_connection_says_so,
     shutdown_wakes_the_reader,
     a_second_listener_on_the_port_is_refused,

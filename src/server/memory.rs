@@ -22,6 +22,8 @@ pub struct Budgets {
     pub index_cache: u64,
     /// Buffers that the kernel receives into.
     pub receive_pool: u64,
+    /// What is read from disks past the page cache, for consumers that are far behind.
+    pub cold_reads: u64,
     /// What is remembered of idempotent producers.
     pub producers: u64,
     /// Of the page cache, what the journal on one disk may keep busy.
@@ -45,6 +47,7 @@ impl Budgets {
             batch_cache: share(8, 16 * MIB, 1024 * MIB),
             index_cache: share(64, 2 * MIB, 128 * MIB),
             receive_pool: share(64, 2 * MIB, 64 * MIB),
+            cold_reads: share(128, 2 * MIB, 64 * MIB),
             producers: share(64, 2 * MIB, 256 * MIB),
             journal: share(32, 2 * MIB, u64::MAX),
         }
@@ -99,6 +102,7 @@ mod tests {
                 + budgets.batch_cache
                 + budgets.index_cache
                 + budgets.receive_pool
+                + budgets.cold_reads
                 + budgets.producers;
             assert!(sum * cores <= total / 2, "{total} {cores} {budgets:?}");
         }

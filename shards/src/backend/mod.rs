@@ -170,7 +170,7 @@ impl Driver {
         }
     }
 
-    /// One read into all of `buffer`; may be short, 0 at the end of the file.
+    /// One read into all of `buffer`, from the descriptor that the buffer is for; may be short, 0 at the end of the file.
     pub(crate) async fn read_at(
         &self,
         core: &Core,

@@ -1,22 +1,22 @@
 use std::fmt;
-use std::future::poll_fn;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes};
 use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
+use super::cold::{Chunk, ReadOnce};
+use super::join::join;
 use super::{AlignedBuf, BLOCK};
 use crate::BackendKind;
 use crate::Core;
 use crate::backend::SyncKind;
 use crate::fault::{self, FileOperation};
-use crate::sys::Pool;
+use crate::sys::{self, Pool};
 
 /// How to open a file; the fields mean what those of [`std::fs::OpenOptions`] mean.
 #[derive(Clone, Copy, Debug, Default)]
@@ -91,14 +91,21 @@ pub(crate) struct OsFile {
     closer: Pool,
     direct: bool,
     path: PathBuf,
+    /// The disk: st_dev of stat(2).
+    device: u64,
     /// For sendfile from a direct file, which needs the page cache: opened when first needed.
     buffered: OnceLock<OwnedFd>,
+    /// For cold reads of a buffered file: opened when first needed; none where the filesystem cannot.
+    direct_reads: OnceLock<Option<OwnedFd>>,
+    read_once: ReadOnce,
 }
 
 /// Memory for one read, as the file wants it.
 pub(crate) enum ReadBuf {
     Aligned(AlignedBuf),
     Plain(Vec<u8>),
+    /// For a read past the page cache, whichever way the file was opened.
+    Cold(Chunk),
 }
 
 impl ReadBuf {
@@ -114,6 +121,15 @@ impl ReadBuf {
         match self {
             Self::Aligned(buffer) => buffer.as_mut_slice(),
             Self::Plain(buffer) => buffer.as_mut_slice(),
+            Self::Cold(chunk) => chunk.as_mut_slice(),
+        }
+    }
+
+    /// What to read it from.
+    pub(crate) fn descriptor<'a>(&self, file: &'a OsFile) -> BorrowedFd<'a> {
+        match self {
+            Self::Cold(_) => file.direct_now().unwrap_or_else(|| file.fd()),
+            Self::Aligned(_) | Self::Plain(_) => file.fd(),
         }
     }
 
@@ -121,6 +137,7 @@ impl ReadBuf {
         match self {
             Self::Aligned(buffer) => buffer.freeze(),
             Self::Plain(buffer) => Bytes::from(buffer),
+            Self::Cold(chunk) => chunk.freeze(),
         }
     }
 }
@@ -154,12 +171,43 @@ impl OsFile {
             (open(flags)?, false)
         };
         Ok(Self {
+            device: rustix::fs::fstat(&fd)?.st_dev,
             fd: Some(fd),
             closer,
             direct,
             path,
             buffered: OnceLock::new(),
+            direct_reads: OnceLock::new(),
+            read_once: ReadOnce::default(),
         })
+    }
+
+    /// The same file once more. Blocks: call it on a pool thread.
+    fn open_again(&self, flags: OFlags) -> Result<OwnedFd, Errno> {
+        // Through /proc, so that a renamed or deleted file is still found.
+        let same = format!("/proc/self/fd/{}", self.fd().as_raw_fd());
+        let flags = flags | OFlags::RDONLY | OFlags::CLOEXEC;
+        rustix::fs::open(same, flags, Mode::empty())
+    }
+
+    /// Opens a descriptor for reads past the page cache, if the filesystem has such. Blocks: call it on a pool thread.
+    fn open_direct(&self) -> io::Result<()> {
+        let opened = match self.open_again(OFlags::DIRECT) {
+            Ok(fd) => Some(fd),
+            Err(Errno::INVAL) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let _ = self.direct_reads.set(opened); // another core may have been faster: same file
+        Ok(())
+    }
+
+    /// A descriptor that reads past the page cache, if there is one already.
+    fn direct_now(&self) -> Option<BorrowedFd<'_>> {
+        if self.direct {
+            Some(self.fd())
+        } else {
+            self.direct_reads.get()?.as_ref().map(AsFd::as_fd)
+        }
     }
 
     /// A descriptor that reads through the page cache. Blocks: call it on a pool thread.
@@ -168,12 +216,7 @@ impl OsFile {
             return Ok(self.fd());
         }
         if self.buffered.get().is_none() {
-            // Through /proc, so that a renamed or deleted file is still found.
-            let same = format!(
-                "/proc/self/fd/{}",
-                std::os::fd::AsRawFd::as_raw_fd(&self.fd())
-            );
-            let fd = rustix::fs::open(same, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+            let fd = self.open_again(OFlags::empty())?;
             let _ = self.buffered.set(fd); // another core may have been faster: same file
         }
         Ok(self.buffered.get().expect("set above").as_fd())
@@ -191,7 +234,8 @@ impl OsFile {
 
 impl Drop for OsFile {
     fn drop(&mut self) {
-        let descriptors = (self.fd.take(), self.buffered.take());
+        let direct = self.direct_reads.take();
+        let descriptors = (self.fd.take(), self.buffered.take(), direct);
         self.closer.submit(Box::new(move || drop(descriptors)));
     }
 }
@@ -276,6 +320,7 @@ impl File {
             ));
         }
         fault::check(core, FileOperation::Write, self.path()).await?;
+        core.cold_reads().note_write(self.device(), core.now());
         while !data.is_empty() {
             let written = match &self.0 {
                 Backing::Os(file) => {
@@ -320,11 +365,12 @@ impl File {
         }
         let (first, rest) = (data.slice(..known), data.slice(known..));
         let behind = offset + known as u64;
-        both(
+        let (first, rest) = join(
             pin!(self.write_all_at(core, first, offset, Durability::Written)),
             pin!(self.write_all_at(core, rest, behind, Durability::Written)),
         )
-        .await
+        .await;
+        first.and(rest)
     }
 
     /// Reads exactly `len` bytes at `offset`, of any alignment.
@@ -398,6 +444,65 @@ impl File {
             Backing::Os(file) => core.driver().read_at(core, file, buffer, offset).await,
             #[cfg(feature = "sim")]
             Backing::Sim(file) => file.read_at(core, buffer, offset).await,
+        }
+    }
+
+    /// Whether cold reads can go past the page cache.
+    pub(super) async fn reads_directly(&self, core: &Core) -> io::Result<bool> {
+        let file = match &self.0 {
+            Backing::Os(file) => file,
+            #[cfg(feature = "sim")]
+            Backing::Sim(_) => return Ok(true),
+        };
+        if !file.direct && file.direct_reads.get().is_none() {
+            let file = Arc::clone(file);
+            core.blocking(move || file.open_direct()).await?;
+        }
+        Ok(file.direct_now().is_some())
+    }
+
+    /// Whether all of a range is in the page cache; may be wrong a moment later.
+    pub(super) fn is_resident(&self, offset: u64, len: u64) -> bool {
+        match &self.0 {
+            Backing::Os(file) => {
+                let fd = file.buffered_now();
+                sys::is_resident(fd.unwrap_or_else(|| file.fd()), offset, len)
+            }
+            #[cfg(feature = "sim")]
+            Backing::Sim(file) => file.is_resident(),
+        }
+    }
+
+    /// Notes a range as read; answers whether it was before.
+    pub(super) fn was_read(&self, offset: u64, len: u64) -> bool {
+        match &self.0 {
+            Backing::Os(file) => file.read_once.note(offset, len),
+            #[cfg(feature = "sim")]
+            Backing::Sim(_) => false,
+        }
+    }
+
+    /// The number of the disk.
+    pub(super) fn device(&self) -> u64 {
+        match &self.0 {
+            Backing::Os(file) => file.device,
+            #[cfg(feature = "sim")]
+            Backing::Sim(_) => 0,
+        }
+    }
+
+    /// One read past the page cache, of whole blocks; may be short. Call [`File::reads_directly`] first.
+    pub(super) async fn read_chunk(
+        &self,
+        core: &Core,
+        chunk: Chunk,
+        offset: u64,
+    ) -> io::Result<(Chunk, usize)> {
+        fault::check(core, FileOperation::Read, self.path()).await?;
+        let buffer = ReadBuf::Cold(chunk);
+        match self.read_once(core, buffer, offset).await? {
+            (ReadBuf::Cold(chunk), read) => Ok((chunk, read)),
+            _ => unreachable!("a read gives back the memory that it was given"),
         }
     }
 
@@ -495,41 +600,6 @@ impl File {
         };
         core.blocking(move || Ok(rustix::fs::fstat(file.fd())?.st_size.cast_unsigned()))
             .await
-    }
-}
-
-/// Runs both to their ends; the first error of them.
-async fn both<F, G>(mut one: Pin<&mut F>, mut other: Pin<&mut G>) -> io::Result<()>
-where
-    F: Future<Output = io::Result<()>>,
-    G: Future<Output = io::Result<()>>,
-{
-    let (mut first, mut second) = (None, None);
-    poll_fn(|context| {
-        poll_once(&mut first, &mut one, context);
-        poll_once(&mut second, &mut other, context);
-        match (first.is_some(), second.is_some()) {
-            (true, true) => Poll::Ready(()),
-            _ => Poll::Pending,
-        }
-    })
-    .await;
-    match (first, second) {
-        (Some(Err(error)), _) | (_, Some(Err(error))) => Err(error),
-        _ => Ok(()),
-    }
-}
-
-/// Polls what has no result yet.
-fn poll_once<F: Future>(
-    result: &mut Option<F::Output>,
-    future: &mut Pin<&mut F>,
-    context: &mut Context<'_>,
-) {
-    if result.is_none()
-        && let Poll::Ready(value) = future.as_mut().poll(context)
-    {
-        *result = Some(value);
     }
 }
 

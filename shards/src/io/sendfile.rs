@@ -2,18 +2,19 @@
 //! the disk inside the call.
 
 use std::io;
+use std::num::NonZeroU64;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
+
+use rustix::fs::Advice;
+use rustix::io::retry_on_intr;
 
 use super::File;
 use crate::Core;
 use crate::sys;
 
-/// Bytes looked at and sent at a time: large enough to be cheap, small enough to share the core.
-pub(super) const CHUNK: u64 = 512 * 1024;
-
-/// Bytes read at a time while prefetching.
-const SCRATCH: usize = 128 * 1024;
+/// Bytes that the kernel reads ahead in one request; their last one is waited for.
+const REQUEST: u64 = 128 * 1024;
 
 /// Has the range of `file` in the page cache, reading it on a pool thread if it is not.
 pub(super) async fn make_resident(
@@ -29,6 +30,7 @@ pub(super) async fn make_resident(
     let file = file.os().ok_or(io::ErrorKind::Unsupported)?;
     if let Some(fd) = file.buffered_now()
         && sys::is_resident(fd, offset, len)
+        && sys::is_readable_now(fd, offset, len)
     {
         return Ok(());
     }
@@ -38,17 +40,20 @@ pub(super) async fn make_resident(
         .await
 }
 
+/// Has the kernel read the range ahead, which copies nothing, and waits for it.
 fn prefetch(fd: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<()> {
-    let mut scratch = vec![0u8; SCRATCH];
-    let mut done = 0;
-    while done < len {
-        let want = SCRATCH.min((len - done) as usize);
-        match rustix::io::pread(fd, &mut scratch[..want], offset + done) {
-            Ok(0) => break, // the end of the file: sendfile will say so
-            Ok(read) => done += read as u64,
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
+    // Only a hint: what it does not do, the reads below do.
+    let _ = rustix::fs::fadvise(fd, offset, NonZeroU64::new(len), Advice::WillNeed);
+    let end = offset + len;
+    let mut at = offset;
+    while at < end {
+        // A byte of each request, as they are cut on the disk's side: at its end.
+        let last = (at - at % REQUEST + REQUEST).min(end) - 1;
+        let mut byte = [0];
+        if retry_on_intr(|| rustix::io::pread(fd, &mut byte, last))? == 0 {
+            break; // beyond the end of the file: sendfile will say so
         }
+        at = last + 1;
     }
     Ok(())
 }

@@ -11,14 +11,14 @@ use bytes::{Bytes, BytesMut};
 use rustix::net::{Shutdown, sockopt};
 
 use super::listener::{inet, new_socket};
-use super::{File, RecvBuf, sendfile};
+use super::{File, RecvBuf};
 use crate::Core;
 use crate::backend::Driver;
 use crate::backend::epoll::EpollSocket;
 use crate::backend::ring::RingSocket;
 #[cfg(feature = "sim")]
 use crate::sim::{SimEnd, SimSocket};
-use crate::sync::ByteBudget;
+use crate::sync::{ByteBudget, Permit};
 
 /// A TCP connection on its core. Clones are handles to the same connection; the last one closes
 /// it. One task at a time may receive; sends of several tasks go out one after the other.
@@ -36,6 +36,8 @@ struct StreamInner {
     send_turn: ByteBudget,
     /// A send was dropped half-way, so what follows would be taken for its rest.
     torn: Cell<bool>,
+    /// The last piece of a file took long to leave.
+    takes_slowly: Cell<bool>,
 }
 
 enum StreamBackend {
@@ -96,6 +98,7 @@ impl TcpStream {
             put_back: RefCell::default(),
             send_turn: ByteBudget::new(1),
             torn: Cell::new(false),
+            takes_slowly: Cell::new(false),
         })))
     }
 
@@ -215,48 +218,46 @@ impl TcpStream {
     /// # Errors
     /// EPIPE, ECONNRESET and the like; `BrokenPipe` after a torn send.
     pub async fn send(&self, parts: Vec<Bytes>) -> io::Result<()> {
-        let _turn = self.0.send_turn.reserve(1).await;
+        let _turn = self.send_turn().await;
         let sending = Sending::begin(self)?;
+        self.send_bytes(parts).await?;
+        sending.finish();
+        Ok(())
+    }
+
+    /// Waits for the sends before.
+    pub(super) async fn send_turn(&self) -> Permit {
+        self.0.send_turn.reserve(1).await
+    }
+
+    pub(super) fn core(&self) -> &Core {
+        &self.0.core
+    }
+
+    pub(super) fn takes_slowly(&self) -> bool {
+        self.0.takes_slowly.get()
+    }
+
+    pub(super) fn set_takes_slowly(&self, slowly: bool) {
+        self.0.takes_slowly.set(slowly);
+    }
+
+    pub(super) async fn send_bytes(&self, parts: Vec<Bytes>) -> io::Result<()> {
         match &self.0.backend {
-            StreamBackend::Ring(socket) => socket.send(parts).await?,
-            StreamBackend::Epoll(socket) => socket.send(parts).await?,
+            StreamBackend::Ring(socket) => socket.send(parts).await,
+            StreamBackend::Epoll(socket) => socket.send(parts).await,
             #[cfg(feature = "sim")]
-            StreamBackend::Sim(socket) => socket.send(parts).await?,
+            StreamBackend::Sim(socket) => socket.send(parts).await,
         }
-        sending.finish();
-        Ok(())
     }
 
-    /// Sends `len` bytes of `file` from `offset`, by sendfile(2), without copying them through
-    /// this process. What is not in the page cache is read into it off the core first.
-    ///
-    /// # Errors
-    /// `UnexpectedEof` when the file is shorter; else as [`TcpStream::send`].
-    pub async fn send_file(&self, file: &File, offset: u64, len: u64) -> io::Result<()> {
-        let _turn = self.0.send_turn.reserve(1).await;
-        let sending = Sending::begin(self)?;
-        let (mut offset, end) = (offset, offset + len);
-        while offset < end {
-            let chunk = (end - offset).min(sendfile::CHUNK);
-            sendfile::make_resident(&self.0.core, file, offset, chunk).await?;
-            let sent = self.send_file_once(file, offset, chunk as usize).await?;
-            if sent == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            let counters = self.0.core.counters();
-            counters.bytes_sent.add(sent as u64);
-            counters.bytes_sent_from_files.add(sent as u64);
-            offset += sent as u64;
-            if offset < end {
-                // A reader that keeps up lets no call wait: others must have their turn.
-                self.0.core.yield_now().await;
-            }
-        }
-        sending.finish();
-        Ok(())
-    }
-
-    async fn send_file_once(&self, file: &File, offset: u64, len: usize) -> io::Result<usize> {
+    /// One sendfile(2); may be short.
+    pub(super) async fn send_file_once(
+        &self,
+        file: &File,
+        offset: u64,
+        len: usize,
+    ) -> io::Result<usize> {
         #[cfg(feature = "sim")]
         if let StreamBackend::Sim(socket) = &self.0.backend {
             let file = file.simulated().ok_or(io::ErrorKind::Unsupported)?;
@@ -359,10 +360,10 @@ impl Drop for Taking<'_> {
 }
 
 /// A send under way: dropping it unfinished marks the stream as torn.
-struct Sending<'a>(&'a TcpStream);
+pub(super) struct Sending<'a>(&'a TcpStream);
 
 impl<'a> Sending<'a> {
-    fn begin(stream: &'a TcpStream) -> io::Result<Self> {
+    pub(super) fn begin(stream: &'a TcpStream) -> io::Result<Self> {
         if stream.0.torn.get() {
             return Err(io::Error::new(
                 io::ErrorKind::BrokenPipe,
@@ -372,7 +373,7 @@ impl<'a> Sending<'a> {
         Ok(Self(stream))
     }
 
-    fn finish(self) {
+    pub(super) fn finish(self) {
         std::mem::forget(self);
     }
 }

@@ -210,6 +210,11 @@ impl SimFile {
         read.map_or_else(|_| Bytes::new(), Bytes::from)
     }
 
+    /// Whether the file is in the page cache.
+    pub(crate) fn is_resident(&self) -> bool {
+        self.open().inode.with(|state| state.warm).unwrap_or(false)
+    }
+
     /// Has the file in the page cache, reading it if it is not.
     pub(crate) async fn make_resident(&self, core: &Core) -> io::Result<()> {
         let Open {

@@ -479,6 +479,7 @@ fn build_core(seed: u64, node: &Node, index: usize, shared: &Arc<CoreShared>) ->
         // Nothing is ever given to it: blocking work runs inline.
         pool: Pool::new("sim-blocking", 1),
         seed: Random::new(seed, !stream).next(),
+        cold_read_bytes: options.cold_read_bytes_per_core,
         stall_threshold: options.stall_threshold,
         on_stall: options.on_stall.clone(),
         file_faults: options.file_faults.clone(),

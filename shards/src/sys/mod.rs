@@ -10,5 +10,5 @@ mod thread;
 pub(crate) use clock::{monotonic, wall_clock_ms};
 pub(crate) use event::EventFd;
 pub(crate) use pool::{JobResult, Pool};
-pub(crate) use residency::is_resident;
+pub(crate) use residency::{is_readable_now, is_resident};
 pub(crate) use thread::{block_thread, random_seed, spawn_thread, thread_token};

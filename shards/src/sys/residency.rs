@@ -29,7 +29,7 @@ struct Cachestat {
 /// Set once the kernel has refused cachestat(2).
 static NO_CACHESTAT: AtomicBool = AtomicBool::new(false);
 
-/// Whether all pages of the range are in the page cache. A range beyond the end of the file is
+/// Whether all pages of the range are in the page cache, or on their way into it. A range beyond the end of the file is
 /// not. May be wrong a moment later.
 pub(crate) fn is_resident(fd: BorrowedFd<'_>, offset: u64, len: u64) -> bool {
     if len == 0 {
@@ -63,7 +63,15 @@ fn cached_pages(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Option<u64> {
     (result == 0).then_some(answer.cached)
 }
 
-/// Without cachestat: one byte of every 32nd page and of the last, read with RWF_NOWAIT.
+/// Whether a range can be read from the page cache without waiting, as far as one byte of every 32nd page and of the last
+/// tells, which the kernel reads ahead in one request. May be wrong a moment later.
+pub(crate) fn is_readable_now(fd: BorrowedFd<'_>, offset: u64, len: u64) -> bool {
+    let first = offset / PAGE;
+    let pages = (offset + len).div_ceil(PAGE) - first;
+    len == 0 || probes_resident(fd, first, pages)
+}
+
+/// One byte of every 32nd page and of the last, read with RWF_NOWAIT.
 fn probes_resident(fd: BorrowedFd<'_>, first: u64, pages: u64) -> bool {
     let mut probes = (0..pages).step_by(32).chain([pages - 1]);
     probes.all(|page| {

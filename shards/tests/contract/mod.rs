@@ -1,3 +1,4 @@
+pub mod cold;
 pub mod dirs;
 pub mod files;
 pub mod sockets;

@@ -16,6 +16,8 @@ pub fn options(backend: BackendChoice, cores: usize) -> RuntimeOptions {
         cores,
         backend,
         recv_pool_bytes_per_core: 512 * 1024,
+        // Room for four reads.
+        cold_read_bytes_per_core: 4 * 1_300_000,
         propagate_panics: true,
         ..RuntimeOptions::default()
     }

@@ -60,8 +60,8 @@ impl EpollDriver {
     ) -> io::Result<(ReadBuf, usize)> {
         let file = Arc::clone(file);
         self.run(core, move || {
-            let read =
-                retry_on_intr(|| rustix::io::pread(file.fd(), buffer.as_mut_slice(), offset))?;
+            let fd = buffer.descriptor(&file);
+            let read = retry_on_intr(|| rustix::io::pread(fd, buffer.as_mut_slice(), offset))?;
             Ok((buffer, read))
         })
         .await

@@ -66,14 +66,11 @@ impl RingDriver {
         let mut held = Box::new((Arc::clone(file), buffer));
         loop {
             let op = file_op(self, held, |(file, buffer)| {
+                let fd = Fd(buffer.descriptor(file).as_raw_fd());
                 let memory = buffer.as_mut_slice();
-                opcode::Read::new(
-                    descriptor(file),
-                    memory.as_mut_ptr(),
-                    transfer(memory.len()),
-                )
-                .offset(offset)
-                .build()
+                opcode::Read::new(fd, memory.as_mut_ptr(), transfer(memory.len()))
+                    .offset(offset)
+                    .build()
             });
             let (completion, back) = op.await;
             if completion.errno() != libc::EINTR {
