@@ -60,12 +60,23 @@ impl Cores {
     }
 }
 
-/// Moves all threads of a process to these cores.
-pub fn pin(pid: u32, cores: &BTreeSet<usize>) -> Result<()> {
+fn set_of(cores: &BTreeSet<usize>) -> CpuSet {
     let mut set = CpuSet::new();
     for core in cores {
         set.set(*core);
     }
+    set
+}
+
+/// Moves this thread, and those that it starts from now on, to these cores. Where that is forbidden they run on whatever
+/// cores the kernel chooses.
+pub fn pin_thread(cores: &BTreeSet<usize>) {
+    let _ = sched_setaffinity(None, &set_of(cores));
+}
+
+/// Moves all threads of a process to these cores.
+pub fn pin(pid: u32, cores: &BTreeSet<usize>) -> Result<()> {
+    let set = set_of(cores);
     let tasks = fs::read_dir(format!("/proc/{pid}/task"))
         .with_context(|| format!("process {pid} is gone"))?;
     for task in tasks.filter_map(Result::ok) {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anyhow::{Context, Result, anyhow};
 use glommio::{LocalExecutorBuilder, Placement, channels::shared_channel};
 
-use super::{line, repeat};
+use super::{SECONDS, line, repeat};
 use crate::placement;
 
 const CHUNK: usize = 1 << 20;
@@ -14,12 +14,12 @@ const CHUNK: usize = 1 << 20;
 pub fn print() -> Result<()> {
     let from = vec![3_u8; CHUNK];
     let mut to = vec![0_u8; CHUNK];
-    repeat(|_| {
+    repeat(SECONDS, |_| {
         std::hint::black_box(crc32c::crc32c(std::hint::black_box(&from)));
         Ok(())
     })?
     .print("CRC-32C of 1 MiB", CHUNK as u64);
-    repeat(|_| {
+    repeat(SECONDS, |_| {
         to.copy_from_slice(std::hint::black_box(&from));
         std::hint::black_box(&mut to);
         Ok(())
@@ -75,10 +75,7 @@ fn spinning_hop(first: usize, second: usize) -> Result<()> {
 }
 
 fn pin(core: usize) {
-    let mut set = rustix::thread::CpuSet::new();
-    set.set(core);
-    // Where pinning is forbidden the figure is of whatever cores the kernel chose.
-    let _ = rustix::thread::sched_setaffinity(None, &set);
+    placement::pin_thread(&[core].into());
 }
 
 /// A stream of messages between two executors, both asleep when they have nothing to do.

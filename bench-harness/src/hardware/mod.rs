@@ -2,6 +2,8 @@
 
 pub mod cores;
 pub mod disk;
+pub mod files;
+pub mod loops;
 pub mod net;
 
 use std::time::Instant;
@@ -13,26 +15,36 @@ use rustix::time::{ClockId, clock_gettime};
 const SECONDS: f64 = 2.0;
 
 /// Processor seconds of the whole process so far.
-fn processor_seconds() -> f64 {
-    let spent = clock_gettime(ClockId::ProcessCPUTime);
+pub fn processor_seconds() -> f64 {
+    seconds_of(ClockId::ProcessCPUTime)
+}
+
+/// Processor seconds of this thread so far.
+pub fn thread_seconds() -> f64 {
+    seconds_of(ClockId::ThreadCPUTime)
+}
+
+fn seconds_of(clock: ClockId) -> f64 {
+    let spent = clock_gettime(clock);
     spent.tv_sec as f64 + spent.tv_nsec as f64 / 1e9
 }
 
 /// What repeating one step gave.
-struct Repeated {
-    steps: u64,
-    seconds: f64,
-    processor: f64,
+pub struct Repeated {
+    pub steps: u64,
+    pub seconds: f64,
+    /// Processor seconds of the process meanwhile.
+    pub processor: f64,
     /// Microseconds of each step.
-    latency: hdrhistogram::Histogram<u64>,
+    pub latency: hdrhistogram::Histogram<u64>,
 }
 
-/// Repeats a step for a while, one after the other.
-fn repeat(mut step: impl FnMut(u64) -> Result<()>) -> Result<Repeated> {
+/// Repeats a step for so many seconds, one after the other.
+fn repeat(seconds: f64, mut step: impl FnMut(u64) -> Result<()>) -> Result<Repeated> {
     let mut latency = hdrhistogram::Histogram::new_with_bounds(1, 120_000_000, 3)?;
     let (begin, processor) = (Instant::now(), processor_seconds());
     let mut steps = 0;
-    while begin.elapsed().as_secs_f64() < SECONDS {
+    while begin.elapsed().as_secs_f64() < seconds {
         let at = Instant::now();
         step(steps)?;
         latency.saturating_record((at.elapsed().as_micros() as u64).max(1));
@@ -77,7 +89,8 @@ pub struct Aligned {
 }
 
 impl Aligned {
-    const BLOCK: usize = 4096;
+    /// What direct I/O counts in, in bytes.
+    pub const BLOCK: usize = 4096;
 
     pub fn new(length: usize, seed: u64) -> Self {
         let mut memory = vec![0; length + Self::BLOCK];
