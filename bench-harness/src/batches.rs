@@ -57,6 +57,12 @@ impl Batches {
         Ok(Self { pool, next: 0 })
     }
 
+    /// Bytes of a batch as it is sent, on average.
+    pub fn mean_bytes(&self) -> usize {
+        let bytes: usize = self.pool.iter().map(|batch| batch.bytes.len()).sum();
+        bytes / self.pool.len()
+    }
+
     pub fn next(&mut self) -> Batch {
         let batch = self.pool[self.next].clone();
         self.next = (self.next + 1) % self.pool.len();

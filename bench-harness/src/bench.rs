@@ -1,5 +1,6 @@
 //! Who is measured and where they run: the targets of a command line on their cores, and scenarios against them, in turn.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
@@ -7,6 +8,7 @@ use std::time::SystemTime;
 use anyhow::{Context, Error, Result, bail, ensure};
 use clap::Args;
 
+use crate::bounds;
 use crate::observe::{self, Machine};
 use crate::placement::{self, Cores, MemoryGroup};
 use crate::report::Report;
@@ -14,7 +16,7 @@ use crate::run::{self, Target};
 use crate::say;
 use crate::scenario::Scenario;
 
-/// The part of the command line that says whom to measure.
+/// The part of the command line that says whom to measure, and beside what.
 #[derive(Args)]
 pub struct TargetArgs {
     /// A broker; the process id is found by itself where the broker runs on this machine
@@ -26,6 +28,9 @@ pub struct TargetArgs {
     /// Memory limit that each target is put under, in MiB (control group, needs root)
     #[arg(long, value_name = "MIB")]
     memory: Option<u64>,
+    /// Measures the bare loops that bound each scenario in the same run; a folder on the disk under test, for their files
+    #[arg(long, value_name = "FOLDER")]
+    bounds: Option<PathBuf>,
 }
 
 /// Targets, settled on their cores and under their limits for as long as this lives.
@@ -33,12 +38,16 @@ pub struct Bench {
     targets: Vec<Target>,
     cores: Cores,
     placement: String,
+    bounds: Option<PathBuf>,
     interrupted: Arc<AtomicBool>,
     _groups: Vec<MemoryGroup>,
 }
 
 impl Bench {
     pub fn new(args: &TargetArgs) -> Result<Self> {
+        if let Some(folder) = &args.bounds {
+            bounds::check(folder)?;
+        }
         let targets = args
             .targets
             .iter()
@@ -52,12 +61,13 @@ impl Bench {
             placement: describe(&cores, &targets, args.memory),
             targets,
             cores,
+            bounds: args.bounds.clone(),
             interrupted,
             _groups: groups,
         })
     }
 
-    /// Measures each target in turn. Why it ended early, if it did, comes with what was measured until then.
+    /// Measures the bounds if they were asked for, and then each target in turn. Why it ended early, if it did, comes with what was measured until then.
     ///
     /// # Errors
     /// When nothing was measured at all.
@@ -71,9 +81,14 @@ impl Bench {
             about: scenario.about.clone(),
             settings: serde_json::to_string(scenario)?,
             placement: self.placement.clone(),
+            bounds: Vec::new(),
             measurements: Vec::new(),
         };
+        if let Some(folder) = &self.bounds {
+            report.bounds = bounds::measure(scenario, folder, &self.cores, &self.interrupted)?;
+        }
         let failed = self.measure_all(scenario, rounds.max(1), &mut report).err();
+        bounds::beside::put_beside(&mut report);
         match failed {
             Some(error) if report.measurements.is_empty() => Err(error),
             failed => Ok((report, failed)),

@@ -7,6 +7,7 @@
 
 mod batches;
 mod bench;
+mod bounds;
 mod cluster;
 mod compare;
 mod connection;

@@ -179,7 +179,9 @@ fn are_alike(a: &Machine, b: &Machine) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::tests::example;
+    use crate::bounds::beside::put_beside;
+    use crate::report::BoundKind;
+    use crate::report::tests::{bound, example};
 
     fn recorded(date: &str, change: impl FnOnce(&mut Report)) -> Recorded {
         let mut report = example();
@@ -204,6 +206,35 @@ mod tests {
         );
         assert_eq!(then.publish.p99, now.publish.p99);
         assert_eq!(then.produced_records, now.produced_records);
+    }
+
+    #[test]
+    fn bounds_are_recorded_and_files_from_before_them_are_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = recorded("2026-01-02T03:04:05Z", |report| {
+            report.bounds = vec![bound(BoundKind::Durable)];
+            put_beside(report);
+        })
+        .store(folder.path())
+        .expect("stored");
+        let read = Recorded::load(&path).expect("read");
+        let figures = &read.reports[0].bounds[0].figures;
+        assert_eq!(figures[1].name, "publish p50 us");
+        assert_eq!((figures[1].value, figures[1].targets.len()), (250.0, 2));
+        let path = recorded("2026-01-01T00:00:00Z", |_| {})
+            .store(folder.path())
+            .expect("stored");
+        let text = fs::read_to_string(&path).expect("a file");
+        assert!(!text.contains("bounds"), "{text}");
+        let read = Recorded::load(&path).expect("as those from before");
+        assert!(read.reports[0].bounds.is_empty());
+    }
+
+    #[test]
+    fn every_checked_in_result_is_read() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../perf/results/short");
+        let records = Recorded::load_all(&folder).expect("all of them");
+        assert!(!records.is_empty());
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::measure::{Recorder, Second};
 use crate::observe::Machine;
 
 /// Raised when the stored form changes.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// One run of one scenario against one or more targets.
 #[derive(
@@ -35,7 +35,95 @@ pub struct Report {
     pub settings: String,
     /// Cores of the generator and of the targets, and the memory limit of the targets.
     pub placement: String,
+    /// Measured in the same run; none where they were not asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bounds: Vec<Bound>,
     pub measurements: Vec<Measurement>,
+}
+
+/// A bare loop that does the least of what the scenario asks of a target. Times in seconds, sizes in bytes.
+#[derive(
+    Clone,
+    Debug,
+    serde::Serialize,
+    serde::Deserialize,
+    rkyv::Archive,
+    rkyv::Serialize,
+    rkyv::Deserialize,
+)]
+pub struct Bound {
+    pub kind: BoundKind,
+    /// What the loop did, one line.
+    pub about: String,
+    pub seconds: f64,
+    /// Batches, writes or sends, as the kind has it.
+    pub steps: u64,
+    pub bytes: u64,
+    /// Processor time of the side that stands for the target; the other's is `generator_cpu`.
+    pub cpu: f64,
+    pub generator_cpu: f64,
+    /// Of a write, or from the intended send to the answer; empty for the kinds that have none.
+    pub latency: Latency,
+    /// The figures that targets are held against.
+    pub figures: Vec<BoundFigure>,
+}
+
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    serde::Deserialize,
+    rkyv::Archive,
+    rkyv::Serialize,
+    rkyv::Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum BoundKind {
+    /// Receive, check and write batches.
+    Write,
+    /// Send from memory.
+    Send,
+    /// Send from a file that is not in memory.
+    Cold,
+    /// Durable writes.
+    Durable,
+    /// Append each request and answer.
+    Echo,
+}
+
+/// A figure of a bound, and what the targets reached of it.
+#[derive(
+    Clone,
+    Debug,
+    serde::Serialize,
+    serde::Deserialize,
+    rkyv::Archive,
+    rkyv::Serialize,
+    rkyv::Deserialize,
+)]
+pub struct BoundFigure {
+    pub name: String,
+    pub value: f64,
+    pub targets: Vec<BesideBound>,
+}
+
+/// A target's figure, of its better round, and how many times the bound's it is.
+#[derive(
+    Clone,
+    Debug,
+    serde::Serialize,
+    serde::Deserialize,
+    rkyv::Archive,
+    rkyv::Serialize,
+    rkyv::Deserialize,
+)]
+pub struct BesideBound {
+    pub target: String,
+    pub value: f64,
+    pub ratio: f64,
 }
 
 /// One target measured once. Times in seconds, sizes in bytes; all of it within the measured window.
@@ -226,6 +314,12 @@ impl Measurement {
         ratio(self.machine_cpu, self.gigabytes())
     }
 
+    /// The target's processor seconds a GB that went out, whatever it did besides.
+    pub fn cpu_a_gigabyte_sent(&self) -> f64 {
+        let sent = self.consumed_bytes + self.cold_bytes;
+        ratio(self.target_cpu, sent as f64 / 1e9)
+    }
+
     /// The target's processor time a batch, in microseconds.
     pub fn cpu_a_batch(&self) -> f64 {
         ratio(self.target_cpu * 1e6, self.produced_batches as f64)
@@ -238,6 +332,27 @@ impl Measurement {
             self.consumed_bytes + self.cold_bytes
         };
         bytes as f64 / 1e9
+    }
+}
+
+impl Bound {
+    /// MB (10^6) a second.
+    pub fn rate(&self) -> f64 {
+        ratio(self.bytes as f64 / 1e6, self.seconds)
+    }
+
+    pub fn steps_a_second(&self) -> f64 {
+        ratio(self.steps as f64, self.seconds)
+    }
+
+    /// Processor seconds a GB (10^9).
+    pub fn cpu_a_gigabyte(&self) -> f64 {
+        ratio(self.cpu, self.bytes as f64 / 1e9)
+    }
+
+    /// Processor time a step, in microseconds.
+    pub fn cpu_a_step(&self) -> f64 {
+        ratio(self.cpu * 1e6, self.steps as f64)
     }
 }
 
@@ -270,6 +385,9 @@ impl Report {
 
     /// The same without what plots are drawn from: small enough to be kept for good.
     pub fn slim(mut self) -> Self {
+        for bound in &mut self.bounds {
+            bound.latency.histogram.clear();
+        }
         for measurement in &mut self.measurements {
             measurement.timeline.clear();
             for latency in [
@@ -363,17 +481,38 @@ pub mod tests {
             about: "an example".to_owned(),
             settings: "{}".to_owned(),
             placement: "all share all".to_owned(),
+            bounds: Vec::new(),
             measurements,
+        }
+    }
+
+    /// A bound of 200 MB/s, 0.1 processor seconds a GB and latencies of 250 us.
+    pub fn bound(kind: BoundKind) -> Bound {
+        let mut latency = Histogram::<u64>::new_with_bounds(1, 120_000_000, 3).expect("bounds");
+        latency.record(250).expect("in bounds");
+        Bound {
+            kind,
+            about: "a loop".to_owned(),
+            seconds: 5.0,
+            steps: 1000,
+            bytes: 1_000_000_000,
+            cpu: 0.1,
+            generator_cpu: 0.2,
+            latency: Latency::new(&latency).expect("a latency"),
+            figures: Vec::new(),
         }
     }
 
     #[test]
     fn a_stored_report_is_read_back_with_its_histograms() {
         let folder = tempfile::tempdir().expect("a folder");
-        let report = example();
+        let mut report = example();
+        report.bounds.push(bound(BoundKind::Durable));
         report.store(folder.path()).expect("stored");
         let read = Report::load(folder.path()).expect("read");
         assert_eq!(read.targets(), ["ours", "kafka"]);
+        assert_eq!(read.bounds[0].kind, BoundKind::Durable);
+        assert_eq!(read.bounds[0].latency.p99, 250);
         let publish = read.measurements[1]
             .publish
             .histogram()

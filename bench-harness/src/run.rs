@@ -149,6 +149,27 @@ fn fill(scenario: &Scenario, placed: &Placed, bytes: u64, cores: &Cores) -> Resu
     }
 }
 
+/// Runs the scenario's producers alone, against leaders that are known, to the end of the phases.
+///
+/// # Errors
+/// Where no executor starts; what the producers met is in the recorder.
+pub fn produce(
+    scenario: &Scenario,
+    placed: &Placed,
+    cores: &Cores,
+    phases: &Arc<Phases>,
+) -> Result<Recorder> {
+    let jobs = lanes(scenario, &scenario.shape(), placed, None)
+        .into_iter()
+        .map(Job::Produce)
+        .collect();
+    let running = start(vec![jobs], Patience::Prompt, cores, phases)?;
+    join(
+        running.into_iter().map(|running| running.0).collect(),
+        phases,
+    )
+}
+
 fn drop_caches() -> Result<()> {
     rustix::fs::sync();
     std::fs::write("/proc/sys/vm/drop_caches", "3").context("drop_caches needs root")

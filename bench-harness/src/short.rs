@@ -9,6 +9,7 @@ use clap::Args;
 use serde::Deserialize;
 
 use crate::bench::{Bench, TargetArgs};
+use crate::bounds;
 use crate::recorded::{self, Recorded};
 use crate::report::{Measurement, Report};
 use crate::scenario::Scenario;
@@ -103,7 +104,7 @@ impl Short {
                 return Ok(ExitCode::from(INCOMPLETE));
             }
             let (text, mut found) = hold(&report, &records, self.limits());
-            println!("{text}");
+            println!("{text}{}", bounds::beside::render(&report));
             worse.append(&mut found);
             reports.push(report);
         }

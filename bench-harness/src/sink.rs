@@ -154,7 +154,7 @@ async fn handle(mut frame: Bytes, state: &Shared, out: &mut BytesMut) -> Result<
             &request,
             &state.borrow()
         )),
-        ApiKey::ApiVersions => answer!(ApiVersionsRequest, |_| api_versions()),
+        ApiKey::ApiVersions => answer!(ApiVersionsRequest, |_| api_versions(&SERVED)),
         ApiKey::CreateTopics => answer!(CreateTopicsRequest, |request| create_topics(
             request,
             &mut state.borrow_mut()
@@ -170,24 +170,30 @@ async fn handle(mut frame: Bytes, state: &Shared, out: &mut BytesMut) -> Result<
     Ok(true)
 }
 
-fn write<R: Request>(
+/// Writes an answer as a frame, with its length and header.
+///
+/// # Errors
+/// Where the answer cannot be expressed in that version.
+pub fn write<R: Request>(
     out: &mut BytesMut,
     correlation: i32,
     version: i16,
     answer: &R::Response,
 ) -> Result<()> {
+    let begin = out.len();
     out.extend_from_slice(&[0; 4]);
     ResponseHeader::default()
         .with_correlation_id(correlation)
         .encode(out, R::Response::header_version(version))?;
     answer.encode(out, version)?;
-    let length = i32::try_from(out.len() - 4)?;
-    out[..4].copy_from_slice(&length.to_be_bytes());
+    let length = i32::try_from(out.len() - begin - 4)?;
+    out[begin..begin + 4].copy_from_slice(&length.to_be_bytes());
     Ok(())
 }
 
-fn api_versions() -> ApiVersionsResponse {
-    let served = SERVED.iter().map(|(key, least, most)| {
+/// Names what is served: each API with its lowest and highest version.
+pub fn api_versions(served: &[(ApiKey, i16, i16)]) -> ApiVersionsResponse {
+    let served = served.iter().map(|(key, least, most)| {
         ApiVersion::default()
             .with_api_key(*key as i16)
             .with_min_version(*least)

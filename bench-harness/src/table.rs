@@ -8,6 +8,7 @@ use anyhow::{Result, anyhow};
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::IntervalLogWriterBuilder;
 
+use crate::bounds;
 use crate::report::{Latency, Measurement, Report, ratio, write as write_file};
 
 /// A figure of a measurement, with how it is written.
@@ -209,6 +210,7 @@ pub fn render(report: &Report) -> String {
             .iter()
             .for_each(|target| ratios(&mut text, report, target, base));
     }
+    text.push_str(&bounds::beside::render(report));
     for measured in report
         .measurements
         .iter()

@@ -163,6 +163,45 @@ fn a_run_measures_both_ends_stores_everything_and_compares() {
 }
 
 #[test]
+fn every_result_stands_beside_its_bound() {
+    let sink = Sink::start();
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out");
+    let target = format!("sink={}", sink.address);
+    // A disk: the folder of temporary files may lie in memory.
+    let disk = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let bounds = disk.path().to_str().expect("a name");
+    let more = ["--duration", "2", "--bounds", bounds];
+    let output = run(&quick(), &target, &out, &more).output().expect("a run");
+    assert!(output.status.success(), "{}", text(&output));
+    let table = text(&output);
+    for part in ["bound: echo + append", "bound: send from memory"] {
+        assert!(table.contains(part), "{part}: {table}");
+    }
+    let result = json(&out);
+    let bounds = result["bounds"].as_array().expect("bounds");
+    let kinds: Vec<_> = bounds.iter().map(|bound| bound["kind"].as_str()).collect();
+    assert_eq!(kinds, [Some("echo"), Some("send")]);
+    for bound in bounds {
+        assert!(bound["seconds"].as_f64() > Some(0.9), "{bound}");
+        assert!(bound["steps"].as_u64() > Some(0) && bound["cpu"].as_f64() > Some(0.0));
+        for figure in bound["figures"].as_array().expect("figures") {
+            let beside = &figure["targets"][0];
+            assert_eq!(beside["target"].as_str(), Some("sink"));
+            assert!(figure["value"].as_f64() > Some(0.0), "{figure}");
+            // Processor time is counted in hundredths of a second: a short run may have spent none.
+            let is_rate = figure["name"]
+                .as_str()
+                .is_some_and(|name| name.ends_with("/s"));
+            assert!(!is_rate || beside["ratio"].as_f64() > Some(0.0), "{figure}");
+        }
+    }
+    assert!(bounds[0]["latency"]["count"].as_u64() > Some(0));
+    let left = std::fs::read_dir(disk.path()).expect("the folder").count();
+    assert_eq!(left, 0, "files are left");
+}
+
+#[test]
 fn an_open_loop_keeps_its_rate() {
     let sink = Sink::start();
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,7 +1,7 @@
 //! Files on the disk that is measured. None is left behind, however the process ends.
 
 use std::fs::File;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -78,6 +78,15 @@ impl Scratch {
             pwrite(&self.file, &content.bytes()[..block], at).with_context(explain)?;
         }
         rustix::fs::fsync(&self.file).with_context(explain)
+    }
+
+    /// Another descriptor of the same file with a readahead of its own, for reading through the page cache.
+    ///
+    /// # Errors
+    /// I/O errors, with the path.
+    pub fn reader(&self) -> Result<File> {
+        let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        File::open(own).with_context(|| format!("cannot open {} again", self.path.display()))
     }
 }
 

@@ -12,6 +12,9 @@ use crate::report::ratio;
 /// What loops send and receive at a time where nothing else is said.
 pub const CHUNK: usize = 1 << 20;
 
+/// What is thrown away at a time: more would leave the processor's cache meanwhile.
+const DRAINED: usize = 256 << 10;
+
 /// What one side of a loop did.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Moved {
@@ -23,6 +26,15 @@ pub struct Moved {
 }
 
 impl Moved {
+    /// Adds what was done at the same time: the seconds are those of the longest.
+    pub fn beside(mut self, other: Self) -> Self {
+        self.seconds = self.seconds.max(other.seconds);
+        self.steps += other.steps;
+        self.bytes += other.bytes;
+        self.processor += other.processor;
+        self
+    }
+
     /// MB (10^6) a second.
     pub fn rate(&self) -> f64 {
         ratio(self.bytes as f64 / 1e6, self.seconds)
@@ -102,13 +114,26 @@ pub fn flood(mut stream: TcpStream, payload: &[u8]) {
 
 /// Throws away what comes until the other side ends.
 pub fn drain(mut stream: TcpStream) {
-    let mut buffer = vec![0; CHUNK];
+    let mut buffer = vec![0; DRAINED];
     while stream.read(&mut buffer).is_ok_and(|count| count > 0) {}
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_runs_beside_takes_no_more_time() {
+        let one = Moved {
+            steps: 1,
+            bytes: 500_000_000,
+            seconds: 1.0,
+            processor: 0.25,
+        };
+        let both = one.beside(one);
+        assert_eq!((both.rate(), both.cpu_a_gigabyte()), (1000.0, 0.5));
+        assert_eq!((both.steps, both.seconds), (2, 1.0));
+    }
 
     #[test]
     fn what_is_sent_is_received_checked_and_written() {
