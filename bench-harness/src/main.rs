@@ -70,6 +70,15 @@ enum Command {
         first: PathBuf,
         second: PathBuf,
     },
+    /// Becomes a broker under a memory limit, which counts from its first byte (control group, needs root)
+    Start {
+        /// In MiB
+        #[arg(long, value_name = "MIB")]
+        memory: u64,
+        /// The broker's command line
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        command: Vec<String>,
+    },
     /// A broker that answers at once and keeps nothing: against it, `run` measures the generator's own limit
     Sink {
         #[arg(long, default_value = "127.0.0.1:19999", value_name = "HOST:PORT")]
@@ -117,6 +126,9 @@ fn main() -> ExitCode {
         Command::Ratios(ratios) => ratios.execute().map(|()| ExitCode::SUCCESS),
         Command::Compare { first, second } => {
             compare::print(&first, &second).map(|()| ExitCode::SUCCESS)
+        }
+        Command::Start { memory, command } => {
+            placement::start(memory, &command).map(|()| ExitCode::SUCCESS)
         }
         Command::Sink { listen } => sink::serve(&listen).map(|()| ExitCode::SUCCESS),
         Command::Disk { folder } => hardware::disk::print(&folder).map(|()| ExitCode::SUCCESS),

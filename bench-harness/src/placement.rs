@@ -3,10 +3,14 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+/// How the groups of started commands are named, before their process id.
+const STARTED: &str = "ringmain-bench-started-";
 
 /// Cores that this process may use.
 pub fn own_cores() -> Result<BTreeSet<usize>> {
@@ -126,25 +130,56 @@ pub struct MemoryGroup {
 impl MemoryGroup {
     /// Puts the process under the limit. Memory that it holds already is counted where it was charged.
     pub fn hold(name: &str, pid: u32, limit: u64) -> Result<Self> {
-        let one = PathBuf::from("/sys/fs/cgroup/memory");
-        let (root, file) = if one.is_dir() {
-            (one, "memory.limit_in_bytes")
-        } else {
-            ("/sys/fs/cgroup".into(), "memory.max")
-        };
-        let home = home_of(pid, &root).unwrap_or_else(|| root.clone());
-        let folder = root.join(format!("ringmain-bench-{name}"));
-        let explain = || {
-            format!(
-                "--memory needs root and control groups at {}",
-                folder.display()
-            )
-        };
-        fs::create_dir_all(&folder).with_context(explain)?;
-        fs::write(folder.join(file), limit.to_string()).with_context(explain)?;
-        fs::write(folder.join("cgroup.procs"), pid.to_string()).with_context(explain)?;
+        let (root, _) = memory_root();
+        let home = home_of(pid, &root).unwrap_or(root);
+        let folder = put_under_limit(name, pid, limit)?;
         Ok(Self { folder, home, pid })
     }
+}
+
+/// Becomes a command under a memory limit of so many MiB: all that it ever holds counts, as it is there from the start.
+///
+/// # Errors
+/// Without root or control groups, and where the command cannot be run. It does not return otherwise.
+pub fn start(memory: u64, command: &[String]) -> Result<()> {
+    let (program, arguments) = command.split_first().context("no command")?;
+    let (root, _) = memory_root();
+    let ended = fs::read_dir(root).into_iter().flatten().flatten();
+    for entry in ended {
+        // Only those go in which no process is left: of commands that have ended.
+        if entry.file_name().to_string_lossy().starts_with(STARTED) {
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+    let pid = std::process::id();
+    put_under_limit(&format!("started-{pid}"), pid, memory << 20)?;
+    let error = std::process::Command::new(program).args(arguments).exec();
+    Err(error).with_context(|| format!("cannot run {program}"))
+}
+
+/// Where groups with memory limits are made, and the name of a limit there: version 1 or 2.
+fn memory_root() -> (PathBuf, &'static str) {
+    let one = PathBuf::from("/sys/fs/cgroup/memory");
+    if one.is_dir() {
+        (one, "memory.limit_in_bytes")
+    } else {
+        ("/sys/fs/cgroup".into(), "memory.max")
+    }
+}
+
+fn put_under_limit(name: &str, pid: u32, limit: u64) -> Result<PathBuf> {
+    let (root, file) = memory_root();
+    let folder = root.join(format!("ringmain-bench-{name}"));
+    let explain = || {
+        format!(
+            "--memory needs root and control groups at {}",
+            folder.display()
+        )
+    };
+    fs::create_dir_all(&folder).with_context(explain)?;
+    fs::write(folder.join(file), limit.to_string()).with_context(explain)?;
+    fs::write(folder.join("cgroup.procs"), pid.to_string()).with_context(explain)?;
+    Ok(folder)
 }
 
 fn home_of(pid: u32, root: &std::path::Path) -> Option<PathBuf> {

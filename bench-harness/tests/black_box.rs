@@ -202,6 +202,19 @@ fn every_result_stands_beside_its_bound() {
 }
 
 #[test]
+fn a_command_is_started_under_its_limit_or_told_why_not() {
+    let output = Command::new(TOOL)
+        .args(["start", "--memory", "64", "cat", "/proc/self/cgroup"])
+        .output()
+        .expect("a start");
+    if output.status.success() {
+        assert!(text(&output).contains("/ringmain-bench-started-"));
+    } else {
+        assert!(text(&output).contains("--memory needs root"));
+    }
+}
+
+#[test]
 fn an_open_loop_keeps_its_rate() {
     let sink = Sink::start();
     let folder = tempfile::tempdir().expect("a folder");
