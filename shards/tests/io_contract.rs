@@ -31,6 +31,7 @@ on_every_backend!(
     // directories
     directories_come_and_go,
     atomic_writes_replace_the_whole_file,
+    several_files_are_read_in_one_visit,
     a_lock_has_one_holder,
     // sockets
     an_echo_comes_back,

@@ -1,16 +1,19 @@
 //! Directories and whole small files. Everything here blocks somewhere in the kernel, so it runs
 //! on the pool, off the core. Errors are the kernel's own; the caller knows the path, and what for.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read, Write};
+use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::fs::{Advice, FlockOperation, Mode, OFlags};
 
+use super::{File, OpenOptions};
 use crate::Core;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -85,7 +88,7 @@ pub async fn read_dir(core: &Core, path: &Path) -> io::Result<BTreeSet<DirEntry>
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => return Err(error),
             };
-            let (kind, len) = (kind_of(&metadata), metadata.len());
+            let (kind, len) = (kind_of(metadata.file_type()), metadata.len());
             entries.insert(DirEntry {
                 name: entry.file_name(),
                 kind,
@@ -97,10 +100,35 @@ pub async fn read_dir(core: &Core, path: &Path) -> io::Result<BTreeSet<DirEntry>
     .await
 }
 
-fn kind_of(metadata: &fs::Metadata) -> FileKind {
-    if metadata.is_file() {
+/// What a directory holds, by name, where no lengths are wanted. The directory itself says of what kind an entry is, so that
+/// no inode is read for it.
+pub async fn read_names(core: &Core, path: &Path) -> io::Result<BTreeMap<OsString, FileKind>> {
+    #[cfg(feature = "sim")]
+    if let Some(disk) = core.driver().disk() {
+        let entries = disk.read_dir(core, path).await?;
+        return Ok(entries.into_iter().map(|it| (it.name, it.kind)).collect());
+    }
+    at(core, path, |path| {
+        let mut names = BTreeMap::new();
+        for entry in fs::read_dir(path)? {
+            let entry = entry?;
+            // Some filesystems do not say it: then this asks the inode.
+            match entry.file_type() {
+                Ok(kind) => names.insert(entry.file_name(), kind_of(kind)),
+                // Deleted since the directory was read.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            };
+        }
+        Ok(names)
+    })
+    .await
+}
+
+fn kind_of(kind: fs::FileType) -> FileKind {
+    if kind.is_file() {
         FileKind::File
-    } else if metadata.is_dir() {
+    } else if kind.is_dir() {
         FileKind::Directory
     } else {
         FileKind::Other
@@ -158,7 +186,7 @@ pub async fn metadata(core: &Core, path: &Path) -> io::Result<Metadata> {
         use std::os::unix::fs::MetadataExt;
         let metadata = fs::metadata(path)?;
         Ok(Metadata {
-            kind: kind_of(&metadata),
+            kind: kind_of(metadata.file_type()),
             len: metadata.len(),
             modified_ms: metadata.mtime() * 1000 + metadata.mtime_nsec() / 1_000_000,
             allocated: metadata.blocks() * 512,
@@ -173,18 +201,103 @@ pub async fn read_file(core: &Core, path: &Path, max: usize) -> io::Result<Bytes
     if let Some(disk) = core.driver().disk() {
         return disk.read_file(core, path, max).await;
     }
-    at(core, path, move |path| {
-        let file = fs::File::open(path)?;
-        let expected = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
-        let mut contents = Vec::with_capacity(expected.min(max));
-        let limit = u64::try_from(max).unwrap_or(u64::MAX).saturating_add(1);
-        file.take(limit).read_to_end(&mut contents)?;
-        if contents.len() > max {
-            return Err(too_large(max));
+    at(core, path, move |path| read_now(path, max)).await
+}
+
+/// [`read_file`] for several files one after another, in one visit of the pool: what a visit costs is as much as reading a small
+/// file. The answers are in the order of the paths.
+pub async fn read_files(core: &Core, paths: Vec<PathBuf>, max: usize) -> Vec<io::Result<Bytes>> {
+    #[cfg(feature = "sim")]
+    if let Some(disk) = core.driver().disk() {
+        let mut answers = Vec::with_capacity(paths.len());
+        for path in &paths {
+            answers.push(disk.read_file(core, path, max).await);
         }
-        Ok(Bytes::from(contents))
-    })
-    .await
+        return answers;
+    }
+    core.blocking(move || read_files_now(&paths, max)).await
+}
+
+/// Opened one after another, then read: see [`read_parts_now`].
+fn read_files_now(paths: &[PathBuf], max: usize) -> Vec<io::Result<Bytes>> {
+    let open = |path: &PathBuf| {
+        let file = fs::File::open(path)?;
+        ask_for(&file, 0, max.min(PIECE_BYTES));
+        Ok(file)
+    };
+    let opened: Vec<io::Result<_>> = paths.iter().map(open).collect();
+    let read = |opened: io::Result<_>| read_open(opened?, max);
+    opened.into_iter().map(read).collect()
+}
+
+/// A part of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    pub path: PathBuf,
+    pub offset: u64,
+    pub len: usize,
+}
+
+/// Parts of several files, each whole or not at all (`UnexpectedEof`), in one visit of the pool. For small parts: the whole of
+/// all of them is in memory. The answers are in the order of the parts.
+pub async fn read_parts(core: &Core, parts: Vec<Part>) -> Vec<io::Result<Bytes>> {
+    // Faults on purpose come to each operation by itself.
+    let one_by_one = core.file_faults().is_some();
+    #[cfg(feature = "sim")]
+    let one_by_one = one_by_one || core.driver().disk().is_some();
+    if !one_by_one {
+        return core.blocking(move || read_parts_now(&parts)).await;
+    }
+    let mut answers = Vec::with_capacity(parts.len());
+    for part in &parts {
+        answers.push(
+            match File::open(core, &part.path, &OpenOptions::reading()).await {
+                Ok(file) => file.read_exact_at(core, part.offset, part.len).await,
+                Err(error) => Err(error),
+            },
+        );
+    }
+    answers
+}
+
+/// The kernel is asked for all parts before the first is waited for: the disk's waiting times overlap, and the thread sleeps
+/// once instead of once a part.
+fn read_parts_now(parts: &[Part]) -> Vec<io::Result<Bytes>> {
+    let open = |part: &Part| {
+        let file = fs::File::open(&part.path)?;
+        ask_for(&file, part.offset, part.len);
+        Ok((file, part.offset, part.len))
+    };
+    let opened: Vec<io::Result<_>> = parts.iter().map(open).collect();
+    let read = |opened: io::Result<(fs::File, u64, usize)>| {
+        let (file, offset, len) = opened?;
+        let mut bytes = vec![0; len];
+        file.read_exact_at(&mut bytes, offset)?;
+        Ok(Bytes::from(bytes))
+    };
+    opened.into_iter().map(read).collect()
+}
+
+/// Has the kernel begin to read. Only a hint: reading says what is wrong.
+fn ask_for(file: &fs::File, offset: u64, len: usize) {
+    if let Some(len) = NonZeroU64::new(len as u64) {
+        let _asked = rustix::fs::fadvise(file, offset, Some(len), Advice::WillNeed);
+    }
+}
+
+fn read_now(path: &Path, max: usize) -> io::Result<Bytes> {
+    read_open(fs::File::open(path)?, max)
+}
+
+fn read_open(file: fs::File, max: usize) -> io::Result<Bytes> {
+    let expected = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
+    let mut contents = Vec::with_capacity(expected.min(max));
+    let limit = u64::try_from(max).unwrap_or(u64::MAX).saturating_add(1);
+    file.take(limit).read_to_end(&mut contents)?;
+    if contents.len() > max {
+        return Err(too_large(max));
+    }
+    Ok(Bytes::from(contents))
 }
 
 /// The whole of a file of at most `max` bytes, in pieces: for files that have something for each of very many things.

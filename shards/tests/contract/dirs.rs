@@ -1,5 +1,6 @@
 use std::ffi::OsString;
 use std::io::ErrorKind;
+use std::path::Path;
 
 use bytes::Bytes;
 use shards::Core;
@@ -30,6 +31,12 @@ pub async fn directories_come_and_go(core: Core) {
     let names: Vec<OsString> = entries.iter().map(|entry| entry.name.clone()).collect();
     assert_eq!(names, ["one", "sub", "two"]);
     assert_eq!(entries[0].len, 1);
+    let kinds = dir::read_names(&core, &deep).await.expect("listed");
+    let listed: Vec<_> = entries
+        .iter()
+        .map(|it| (it.name.clone(), it.kind))
+        .collect();
+    assert_eq!(kinds.into_iter().collect::<Vec<_>>(), listed);
     assert_eq!(
         (entries[1].kind, entries[2].kind),
         (FileKind::Directory, FileKind::File)
@@ -91,4 +98,45 @@ pub async fn a_lock_has_one_holder(core: Core) {
     assert_eq!(error.kind(), ErrorKind::WouldBlock);
     drop(lock);
     drop(dir::lock_file(&core, &path).await.expect("free again"));
+}
+
+pub async fn several_files_are_read_in_one_visit(core: Core) {
+    let root = disk_dir(&core).await;
+    let (whole, missing) = (path_in(&root, "whole"), path_in(&root, "missing"));
+    dir::write_file_atomic(&core, &whole, Bytes::from_static(b"0123456789"))
+        .await
+        .expect("written");
+    let paths = vec![missing.clone(), whole.clone()];
+    let read = dir::read_files(&core, paths.clone(), 10).await;
+    assert_eq!(kind(&read[0]), Err(ErrorKind::NotFound));
+    assert_eq!(kind(&read[1]), Ok(&b"0123456789"[..]));
+    let read = dir::read_files(&core, paths, 9).await;
+    assert_eq!(kind(&read[1]), Err(ErrorKind::FileTooLarge));
+
+    let part = |path: &Path, offset, len| dir::Part {
+        path: path.to_path_buf(),
+        offset,
+        len,
+    };
+    let parts = vec![
+        part(&whole, 2, 3),
+        part(&missing, 0, 1),
+        part(&whole, 8, 3),
+        part(&whole, 10, 0),
+        part(&whole, 0, 10),
+    ];
+    let read = dir::read_parts(&core, parts).await;
+    let read: Vec<_> = read.iter().map(kind).collect();
+    let wanted: [Result<&[u8], ErrorKind>; 5] = [
+        Ok(b"234"),
+        Err(ErrorKind::NotFound),
+        Err(ErrorKind::UnexpectedEof),
+        Ok(b""),
+        Ok(b"0123456789"),
+    ];
+    assert_eq!(read, wanted);
+}
+
+fn kind(read: &std::io::Result<Bytes>) -> Result<&[u8], ErrorKind> {
+    read.as_deref().map_err(std::io::Error::kind)
 }
