@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 
+use futures_util::StreamExt;
+use futures_util::stream::{self, Stream};
 use protocol::{Array, Uuid};
 use shards::io::dir::FileLock;
 use shards::{Core, TaskClass};
@@ -20,6 +23,10 @@ use crate::replication::PartitionKey;
 
 /// The partition of the metadata log: it lies in a log directory and is no topic.
 pub const METADATA_PARTITION: &str = "__cluster_metadata-0";
+/// Partition directories that one thread of the pool looks into, one after another.
+const PORTION: usize = 32;
+/// How many such portions are read at the same time: as many as the pool has threads.
+const PORTIONS_AT_ONCE: usize = 16;
 
 /// One usable log directory.
 pub struct LogDirectory {
@@ -49,26 +56,23 @@ impl LogDirectory {
         disk::remove_clean_marker(core, path).await?;
         let recovery_points = read(core, path, Checkpoint::RecoveryPoint).await;
         let log_starts = read(core, path, Checkpoint::LogStartOffset).await;
-        let (mut partitions, mut strays) = (BTreeMap::new(), Vec::new());
-        for found in disk::list(core, path).await? {
-            match found.kind {
-                DirectoryKind::Partition(name) => {
-                    if name.directory_name() != METADATA_PARTITION {
-                        let topic = disk::read_topic_id(core, &found.path).await;
-                        partitions.insert(
-                            name,
-                            topic.unwrap_or_else(|failure| {
-                                warn!(%failure, "a partition directory does not say whose it is");
-                                None
-                            }),
-                        );
-                    }
-                }
-                DirectoryKind::Deleted => remove_later(core, found.path),
-                DirectoryKind::Stray => strays.push(found.path),
-                DirectoryKind::Future(_) | DirectoryKind::Other => {}
+        let mut strays = Vec::new();
+        let found = disk::list(core, path).await?;
+        let found = found.filter_map(|directory| match directory.kind {
+            DirectoryKind::Partition(name) if name.directory_name() != METADATA_PARTITION => {
+                Some((directory.path, name))
             }
-        }
+            DirectoryKind::Deleted => {
+                remove_later(core, directory.path);
+                None
+            }
+            DirectoryKind::Stray => {
+                strays.push(directory.path);
+                None
+            }
+            DirectoryKind::Partition(_) | DirectoryKind::Future(_) | DirectoryKind::Other => None,
+        });
+        let partitions = whose_they_are(core, found).await;
         tell_strays(path, &strays);
         Ok(LogDirectory {
             path: path.to_path_buf(),
@@ -102,6 +106,58 @@ impl LogDirectory {
         job.log_directory = self.path.clone();
         job.shutdown = self.shutdown(&name);
         job.log_start_offset = self.log_starts.get(&name).copied().unwrap_or(0);
+    }
+}
+
+/// The topic id that each partition directory says, if it does. On a disk that has to be waited for, so many are read at once
+/// that the waiting times overlap.
+async fn whose_they_are(
+    core: &Core,
+    found: impl Iterator<Item = (PathBuf, TopicPartition)>,
+) -> BTreeMap<TopicPartition, Option<Uuid>> {
+    let mut reading = pin!(in_portions(found, |portion| read_portion(core, portion)));
+    let mut partitions = BTreeMap::new();
+    while let Some(portion) = reading.next().await {
+        for (name, topic_id) in portion {
+            partitions.insert(name, topic_id);
+        }
+    }
+    partitions
+}
+
+async fn read_portion(
+    core: &Core,
+    portion: Vec<(PathBuf, TopicPartition)>,
+) -> impl Iterator<Item = (TopicPartition, Option<Uuid>)> {
+    let directories = portion.iter().map(|(path, _)| path.as_path());
+    let topics = disk::read_topic_ids(core, directories).await;
+    let topics = topics.into_iter().map(|topic| {
+        topic.unwrap_or_else(|failure| {
+            warn!(%failure, "a partition directory does not say whose it is");
+            None
+        })
+    });
+    portion.into_iter().map(|(_, name)| name).zip(topics)
+}
+
+/// Does something with all that an iterator gives, some portions at a time. The answers keep the order.
+fn in_portions<T, F: Future>(
+    items: impl Iterator<Item = T>,
+    work: impl FnMut(Vec<T>) -> F,
+) -> impl Stream<Item = F::Output> {
+    let portions = stream::iter(Portions(items));
+    portions.map(work).buffered(PORTIONS_AT_ONCE)
+}
+
+/// What an iterator gives, in portions.
+struct Portions<I>(I);
+
+impl<I: Iterator> Iterator for Portions<I> {
+    type Item = Vec<I::Item>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let portion: Vec<I::Item> = self.0.by_ref().take(PORTION).collect();
+        (!portion.is_empty()).then_some(portion)
     }
 }
 
@@ -273,5 +329,53 @@ pub fn tell(directories: &[LogDirectory]) {
             directory = %directory.path.display(), partitions = directory.partition_count(),
             clean = directory.clean || directory.partition_count() == 0, "log directory"
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    #[test]
+    fn portions_overlap_keep_their_order_and_are_bounded() {
+        let (under_way, most) = (Cell::new(0), Cell::new(0));
+        let work = |portion: Vec<usize>| {
+            let (under_way, most) = (&under_way, &most);
+            async move {
+                assert!(portion.len() <= PORTION);
+                under_way.set(under_way.get() + 1);
+                most.set(most.get().max(under_way.get()));
+                // Later ones are ready before earlier ones.
+                for _ in 0..PORTIONS_AT_ONCE - portion[0] / PORTION % PORTIONS_AT_ONCE {
+                    yield_once().await;
+                }
+                under_way.set(under_way.get() - 1);
+                portion
+            }
+        };
+        let mut all = pin!(in_portions(0..1000, work).collect::<Vec<_>>());
+        let mut context = Context::from_waker(Waker::noop());
+        let portions = loop {
+            if let Poll::Ready(portions) = all.as_mut().poll(&mut context) {
+                break portions;
+            }
+        };
+        assert_eq!(portions.concat(), (0..1000).collect::<Vec<_>>());
+        assert_eq!(most.get(), PORTIONS_AT_ONCE);
+    }
+
+    async fn yield_once() {
+        let mut yielded = false;
+        std::future::poll_fn(|context| {
+            context.waker().wake_by_ref();
+            match std::mem::replace(&mut yielded, true) {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
+        })
+        .await;
     }
 }

@@ -5,6 +5,7 @@
 
 use crate::checkpoint;
 use crate::error::StorageError;
+use crate::log::METADATA_FILE;
 use crate::names::{DirectoryKind, TopicPartition, directory_kind};
 use bytes::Bytes;
 use protocol::{Pieces, Uuid};
@@ -151,18 +152,15 @@ pub async fn list(
     core: &Core,
     log_directory: &Path,
 ) -> Result<impl Iterator<Item = FoundDirectory>, StorageError> {
-    let entries = dir::read_dir(core, log_directory)
+    let names = dir::read_names(core, log_directory)
         .await
         .map_err(|error| StorageError::io("list", log_directory, error))?;
-    let directories = entries
+    let directories = names
         .into_iter()
-        .filter(|entry| entry.kind == dir::FileKind::Directory);
-    Ok(directories.map(move |entry| {
-        let name = entry.name.to_string_lossy();
-        FoundDirectory {
-            path: log_directory.join(&entry.name),
-            kind: directory_kind(&name),
-        }
+        .filter(|(_, kind)| *kind == dir::FileKind::Directory);
+    Ok(directories.map(move |(name, _)| FoundDirectory {
+        path: log_directory.join(&name),
+        kind: directory_kind(&name.to_string_lossy()),
     }))
 }
 
@@ -171,13 +169,29 @@ pub async fn list(
 /// # Errors
 /// `Corrupt` where the file says no id.
 pub async fn read_topic_id(core: &Core, directory: &Path) -> Result<Option<Uuid>, StorageError> {
-    let path = directory.join(crate::log::METADATA_FILE);
-    let Some(text) = read_text(core, &path).await? else {
+    let path = directory.join(METADATA_FILE);
+    let read = dir::read_file(core, &path, CHECKPOINT_BYTES_MAX).await;
+    topic_id_in(&path, read)
+}
+
+fn topic_id_in(path: &Path, read: std::io::Result<Bytes>) -> Result<Option<Uuid>, StorageError> {
+    let Some(text) = text_of(path, read)? else {
         return Ok(None);
     };
     checkpoint::decode_partition_metadata(&text)
         .map(Some)
-        .map_err(|fault| StorageError::corrupt(&path, fault.line as u64, fault.to_string()))
+        .map_err(|fault| StorageError::corrupt(path, fault.line as u64, fault.to_string()))
+}
+
+/// [`read_topic_id`] for several directories, in their order, in one visit of the pool for what blocks.
+pub async fn read_topic_ids(
+    core: &Core,
+    directories: impl Iterator<Item = &Path>,
+) -> Vec<Result<Option<Uuid>, StorageError>> {
+    let paths: Vec<PathBuf> = directories.map(|it| it.join(METADATA_FILE)).collect();
+    let read = dir::read_files(core, paths.clone(), CHECKPOINT_BYTES_MAX).await;
+    let each = paths.into_iter().zip(read);
+    each.map(|(path, read)| topic_id_in(&path, read)).collect()
 }
 
 /// Sets a directory that metadata does not know aside as `-stray`, durably. Answers its new path.
@@ -258,7 +272,11 @@ pub async fn probe(core: &Core, log_directory: &Path) -> Result<(), StorageError
 }
 
 async fn read_text(core: &Core, path: &Path) -> Result<Option<String>, StorageError> {
-    match dir::read_file(core, path, CHECKPOINT_BYTES_MAX).await {
+    text_of(path, dir::read_file(core, path, CHECKPOINT_BYTES_MAX).await)
+}
+
+fn text_of(path: &Path, read: std::io::Result<Bytes>) -> Result<Option<String>, StorageError> {
+    match read {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(StorageError::io("read", path, error)),

@@ -54,13 +54,13 @@ pub async fn replay(
     clean: bool,
 ) -> Result<JournalReport, StorageError> {
     let mut report = JournalReport::default();
-    let found = dir::read_dir(core, log_directory)
+    let found = dir::read_names(core, log_directory)
         .await
         .map_err(|error| StorageError::io("list", log_directory, error))?;
     let paths: Vec<PathBuf> = found
-        .iter()
-        .filter(|entry| entry.name.to_str().is_some_and(is_journal))
-        .map(|entry| log_directory.join(&entry.name))
+        .keys()
+        .filter(|name| name.to_str().is_some_and(is_journal))
+        .map(|name| log_directory.join(name))
         .collect();
     if paths.is_empty() {
         return Ok(report);
