@@ -36,6 +36,8 @@ pub struct OpenJob {
     pub replica_count: u32,
     /// Settings, shared by all partitions of the topic.
     pub settings: Arc<PartitionSettings>,
+    /// Whether the partition's directory was seen to say this topic id.
+    pub topic_id_seen: bool,
     /// How the directory was left.
     pub shutdown: Shutdown,
     /// From the checkpoint.
@@ -121,6 +123,7 @@ async fn open_log(shard: &Rc<Shard>, job: &OpenJob) -> Result<Log, StorageError>
     let options = OpenOptions {
         partition: name.clone(),
         topic_id: Some(job.key.topic_id),
+        topic_id_seen: job.topic_id_seen,
         config: Rc::new(job.settings.log.clone()),
         shutdown: job.shutdown,
         log_start_offset: job.log_start_offset,

@@ -412,6 +412,7 @@ fn open_job(
         leader_epoch: partition.leader_epoch,
         replica_count: u32::try_from(partition.replicas.len()).unwrap_or(u32::MAX),
         settings,
+        topic_id_seen: false,
         shutdown: Shutdown::Clean,
         log_start_offset: 0,
     }

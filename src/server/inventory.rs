@@ -104,6 +104,8 @@ impl LogDirectory {
     pub fn place(&self, job: &mut OpenJob) {
         let name = TopicPartition::new(&*job.topic, job.key.partition);
         job.log_directory = self.path.clone();
+        let says = self.partitions.get(&name).copied().flatten();
+        job.topic_id_seen = says == Some(job.key.topic_id);
         job.shutdown = self.shutdown(&name);
         job.log_start_offset = self.log_starts.get(&name).copied().unwrap_or(0);
     }

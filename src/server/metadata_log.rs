@@ -60,6 +60,7 @@ impl MetadataLogFile {
         let options = OpenOptions {
             partition: TopicPartition::new(TOPIC, 0),
             topic_id: Some(METADATA_TOPIC_ID),
+            topic_id_seen: false,
             config: Rc::new(settings),
             shutdown: match clean {
                 true => Shutdown::Clean,

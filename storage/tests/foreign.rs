@@ -69,6 +69,7 @@ fn check(path: &Path) {
                 log_start_offset: of(&starts),
                 partition,
                 topic_id: None,
+                topic_id_seen: false,
                 config: Rc::new(LogConfig::default()),
                 shutdown,
             };
@@ -129,6 +130,7 @@ fn check(path: &Path) {
                 log_start_offset: log.log_start_offset(),
                 partition: log.partition().clone(),
                 topic_id: None,
+                topic_id_seen: false,
                 config: Rc::new(LogConfig::default()),
                 shutdown: Shutdown::Clean,
             };

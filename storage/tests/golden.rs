@@ -34,6 +34,7 @@ fn options(segment_bytes: u32, shutdown: Shutdown) -> OpenOptions {
     OpenOptions {
         partition: TopicPartition::new("copy", 0),
         topic_id: None,
+        topic_id_seen: false,
         config: Rc::new(config),
         shutdown,
         log_start_offset: 0,

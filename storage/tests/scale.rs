@@ -70,6 +70,7 @@ async fn open_all(
                     let options = OpenOptions {
                         partition: TopicPartition::new("topic", partition),
                         topic_id: Some("JGSrYWUcTBKJqrKYrkPzUw".parse().unwrap()),
+                        topic_id_seen: false,
                         config: config.clone(),
                         shutdown: how,
                         log_start_offset: 0,

@@ -48,6 +48,8 @@ pub struct OpenOptions {
     pub partition: TopicPartition,
     /// Written to `partition.metadata` where that is missing; otherwise it must be the same.
     pub topic_id: Option<Uuid>,
+    /// Whether the directory was seen to be of this very topic id since it was locked: then it is not looked at again.
+    pub topic_id_seen: bool,
     pub config: Rc<LogConfig>,
     pub shutdown: Shutdown,
     /// From `log-start-offset-checkpoint`; 0 where it has no entry. Where a new log begins, too.
@@ -68,15 +70,13 @@ impl Log {
         let core = storage.core();
         let directory = log_directory.join(options.partition.directory_name());
         let mut report = RecoveryReport::default();
-        match dir::metadata(core, &directory).await {
-            Ok(_) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                create(core, log_directory, &directory, &options).await?;
-                report.created = true;
+        let topic_id = match options.topic_id_seen {
+            true => options.topic_id,
+            false => {
+                report.created = ensure(core, log_directory, &directory, &options).await?;
+                settle_topic_id(core, &directory, options.topic_id).await?
             }
-            Err(error) => return Err(StorageError::io("look at", &directory, error)),
-        }
-        let topic_id = settle_topic_id(core, &directory, options.topic_id).await?;
+        };
         let loaded = load(storage, &directory, &options, &mut report).await?;
         storage.count(|counters| {
             counters.recovered_segments += report.recovered_segments;
@@ -110,6 +110,23 @@ impl Log {
             inner.ensure_watched();
         }
         Ok((Log(inner), report))
+    }
+}
+
+/// Makes the directory where there is none; says whether it did.
+async fn ensure(
+    core: &Core,
+    log_directory: &Path,
+    directory: &Path,
+    options: &OpenOptions,
+) -> Result<bool, StorageError> {
+    match dir::metadata(core, directory).await {
+        Ok(_) => Ok(false),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            create(core, log_directory, directory, options).await?;
+            Ok(true)
+        }
+        Err(error) => Err(StorageError::io("look at", directory, error)),
     }
 }
 

@@ -112,6 +112,7 @@ pub fn options(partition: &str, config: LogConfig, shutdown: Shutdown) -> OpenOp
     OpenOptions {
         partition: TopicPartition::new(partition, 0),
         topic_id: Some("JGSrYWUcTBKJqrKYrkPzUw".parse().expect("an id")),
+        topic_id_seen: false,
         config: Rc::new(config),
         shutdown,
         log_start_offset: 0,
