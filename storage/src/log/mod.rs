@@ -3,6 +3,7 @@
 //! Offsets are assigned at the call of [`Log::append`], in call order. One write is under way at a time; what arrives
 //! meanwhile gathers and goes out in the next. Readers see the contiguous written prefix and nothing else.
 
+mod ahead;
 mod append;
 mod close;
 mod damage;

@@ -1,5 +1,6 @@
 //! Creating and opening a log.
 
+use super::ahead::Ahead;
 use super::close::{EPOCHS_FILE, open_new};
 use super::damage::{Damage, DamagedRange, DamagedRanges, is_cut_off, is_lost_write};
 use super::indexes::write_index_files;
@@ -249,6 +250,7 @@ impl Loaded {
 struct Loader<'a> {
     core: &'a Core,
     directory: &'a Path,
+    ahead: &'a Ahead,
     options: &'a OpenOptions,
     report: &'a mut RecoveryReport,
     epochs: LeaderEpochs,
@@ -265,10 +267,15 @@ async fn load(
 ) -> Result<Loaded, StorageError> {
     let core = storage.core();
     let mut files = put_in_order(core, directory, report).await?;
-    let (epochs, epochs_known) = read_epochs(core, directory, report).await?;
+    let ahead = match options.shutdown {
+        Shutdown::Clean => Ahead::read(core, directory, &files).await,
+        Shutdown::Unclean { .. } => Ahead::default(),
+    };
+    let (epochs, epochs_known) = read_epochs(core, directory, &ahead, report).await?;
     let mut loader = Loader {
         core,
         directory,
+        ahead: &ahead,
         options,
         report,
         epochs,
@@ -295,7 +302,7 @@ async fn load(
         storage,
         directory,
         options,
-        &files,
+        (&files, &ahead),
         (&list, end_offset),
         report,
     )
@@ -334,16 +341,20 @@ async fn load(
 async fn read_epochs(
     core: &Core,
     directory: &Path,
+    ahead: &Ahead,
     report: &mut RecoveryReport,
 ) -> Result<(LeaderEpochs, bool), StorageError> {
     const EPOCHS_BYTES_MAX: usize = 64 << 20;
     let path = directory.join(EPOCHS_FILE);
-    let bytes = match dir::read_file(core, &path, EPOCHS_BYTES_MAX).await {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Ok((LeaderEpochs::default(), false));
-        }
-        Err(error) => return Err(StorageError::io("read", &path, error)),
+    let bytes = match ahead.get(EPOCHS_FILE) {
+        Some((_, bytes)) => bytes.clone(),
+        None => match dir::read_file(core, &path, EPOCHS_BYTES_MAX).await {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok((LeaderEpochs::default(), false));
+            }
+            Err(error) => return Err(StorageError::io("read", &path, error)),
+        },
     };
     if bytes.is_empty() {
         // Kafka makes it empty before its first write; so does a crash.
@@ -362,7 +373,7 @@ async fn load_producers(
     storage: &Storage,
     directory: &Path,
     options: &OpenOptions,
-    files: &SegmentFiles,
+    (files, ahead): (&SegmentFiles, &Ahead),
     (segments, end_offset): (&recovery::SegmentList, i64),
     report: &mut RecoveryReport,
 ) -> Result<(ProducerState, i64), StorageError> {
@@ -370,7 +381,7 @@ async fn load_producers(
     // Snapshots above the end would come true again when the log grows there.
     for offset in files
         .snapshots
-        .iter()
+        .keys()
         .filter(|offset| **offset > end_offset)
     {
         let name = file_name(*offset, FileKind::ProducerSnapshot);
@@ -382,7 +393,7 @@ async fn load_producers(
         Shutdown::Clean => end_offset,
         Shutdown::Unclean { recovery_point } => recovery_point.clamp(0, end_offset),
     };
-    let found = load_snapshot(core, directory, &files.snapshots, newest, report).await?;
+    let found = load_snapshot(core, directory, (files, ahead), newest, report).await?;
     let clean = options.shutdown == Shutdown::Clean;
     let (from_offset, mut state) = match found {
         Some(found) => found,
@@ -480,7 +491,7 @@ impl Loader<'_> {
             }
             if at < unchecked
                 && let Some(scan) =
-                    clean_tail(self.core, self.directory, base_offset, lengths).await?
+                    clean_tail(self.core, self.directory, base_offset, lengths, self.ahead).await?
             {
                 found.push((base_offset, scan));
                 continue;

@@ -1,12 +1,14 @@
 //! Finding the end of a log at start: by its tail alone after a clean stop, batch by batch after a crash.
 
+use super::ahead::{Ahead, EndSource};
 use super::append::end_marker;
 use super::damage::{Damage, DamagedRange, begins_with_zeros, is_lost_write};
 use super::indexes;
+use super::startup_files::{FileLengths, SegmentFiles};
 use crate::batch::{self, BatchHeader, PREFIX};
 use crate::epochs::LeaderEpochs;
 use crate::error::StorageError;
-use crate::names::FileKind;
+use crate::names::{FileKind, file_name};
 use crate::producer::{ProducerState, snapshot};
 use crate::segment::index::{ActiveIndex, IndexCursor, OFFSET_ENTRY, TIME_ENTRY};
 use crate::segment::reader::{
@@ -119,7 +121,8 @@ pub(crate) async fn clean_tail(
     core: &Core,
     directory: &Path,
     base_offset: i64,
-    lengths: super::startup_files::FileLengths,
+    lengths: FileLengths,
+    ahead: &Ahead,
 ) -> Result<Option<Scan>, StorageError> {
     let (Some(offset_bytes), Some(time_bytes)) = (lengths.offset_index, lengths.time_index) else {
         return Ok(None);
@@ -130,23 +133,21 @@ pub(crate) async fn clean_tail(
     if offset_bytes % OFFSET_ENTRY as u64 != 0 || time_bytes % TIME_ENTRY as u64 != 0 {
         return Ok(None);
     }
+    let part = |kind| ahead.get(&file_name(base_offset, kind));
     let path = segment_path(directory, base_offset, FileKind::OffsetIndex);
-    let last = last_entry(core, &path, offset_bytes, OFFSET_ENTRY).await?;
+    let end = part(FileKind::OffsetIndex);
+    let last = last_entry(core, &path, end, offset_bytes, OFFSET_ENTRY).await?;
     let indexed = last.map(|raw| (batch::u32_at(&raw, 0), batch::u32_at(&raw, 4)));
     let path = segment_path(directory, base_offset, FileKind::TimeIndex);
-    let last = last_entry(core, &path, time_bytes, TIME_ENTRY).await?;
+    let end = part(FileKind::TimeIndex);
+    let last = last_entry(core, &path, end, time_bytes, TIME_ENTRY).await?;
     let last_time = last.map(|raw| (batch::i64_at(&raw, 0), batch::u32_at(&raw, 8)));
     let from = indexed.map_or(0, |(_, position)| position);
     if indexed.is_some_and(|(_, position)| position == 0 || position >= length) {
         return Ok(None);
     }
     let path = segment_path(directory, base_offset, FileKind::Log);
-    let file = open_segment(core, &path).await?;
-    let source = FileSource {
-        core,
-        file: &file,
-        path: &path,
-    };
+    let source = EndSource::open(core, &path, part(FileKind::Log), from).await?;
     let mut walk = Walk::new(&source, from, length, LOOKUP_WINDOW);
     let mut scan = Scan {
         index: ActiveIndex::new(base_offset),
@@ -186,11 +187,15 @@ pub(crate) async fn clean_tail(
 async fn last_entry(
     core: &Core,
     path: &Path,
+    ahead: Option<(u64, &Bytes)>,
     length: u64,
     entry: usize,
 ) -> Result<Option<Bytes>, StorageError> {
     if length == 0 {
         return Ok(None);
+    }
+    if let Some((_, bytes)) = ahead {
+        return Ok(Some(bytes.clone()));
     }
     let failed = |error| StorageError::io("read", path, error);
     let file = File::open(core, path, &OpenOptions::reading())
@@ -493,21 +498,21 @@ pub(crate) fn segment_list(sealed: &[Sealed], active: (i64, u32)) -> Vec<(i64, u
 pub(crate) async fn load_snapshot(
     core: &Core,
     directory: &Path,
-    snapshots: &[i64],
+    (files, ahead): (&SegmentFiles, &Ahead),
     end_offset: i64,
     report: &mut RecoveryReport,
 ) -> Result<Option<(i64, ProducerState)>, StorageError> {
     const SNAPSHOT_BYTES_MAX: usize = 256 << 20;
-    for offset in snapshots
-        .iter()
-        .rev()
-        .filter(|offset| **offset <= end_offset)
-    {
-        let path = segment_path(directory, *offset, FileKind::ProducerSnapshot);
-        let bytes = match dir::read_file(core, &path, SNAPSHOT_BYTES_MAX).await {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(StorageError::io("read", &path, error)),
+    for (offset, _) in files.snapshots.range(..=end_offset).rev() {
+        let name = file_name(*offset, FileKind::ProducerSnapshot);
+        let path = directory.join(&name);
+        let bytes = match ahead.get(&name) {
+            Some((_, bytes)) => bytes.clone(),
+            None => match dir::read_file(core, &path, SNAPSHOT_BYTES_MAX).await {
+                Ok(bytes) => bytes,
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(StorageError::io("read", &path, error)),
+            },
         };
         match snapshot::decode(&bytes) {
             Ok(state) => return Ok(Some((*offset, state))),
@@ -515,7 +520,6 @@ pub(crate) async fn load_snapshot(
                 report
                     .repaired
                     .push(format!("{}: {}", path.display(), fault.0));
-                let name = crate::names::file_name(*offset, FileKind::ProducerSnapshot);
                 super::startup_files::remove(core, directory, &name, report).await?;
             }
         }

@@ -1,6 +1,7 @@
 //! What a crash may have left in a partition's directory, put in order before its segments are opened
 //! (Kafka: LogLoader.load, the first three passes).
 
+use super::close::EPOCHS_FILE;
 use super::recovery::RecoveryReport;
 use crate::error::StorageError;
 use crate::names::{FileKind, FileStage, file_name, parse_file_name};
@@ -16,8 +17,10 @@ use std::path::Path;
 pub(crate) struct SegmentFiles {
     /// Length of `.log`, of `.index` and of `.timeindex`, where they exist.
     pub segments: BTreeMap<i64, FileLengths>,
-    /// Offsets of the producer snapshots.
-    pub snapshots: Vec<i64>,
+    /// Offsets of the producer snapshots, with their lengths.
+    pub snapshots: BTreeMap<i64, u64>,
+    /// Length of the leader epochs' file, where it exists.
+    pub epochs: Option<u64>,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -59,12 +62,15 @@ pub(crate) async fn put_in_order(
     }
     for entry in &entries {
         let name = entry.name.to_string_lossy();
+        if name == EPOCHS_FILE {
+            files.epochs = Some(entry.len);
+        }
         let Some((offset, kind, FileStage::Live)) = parse_file_name(&name) else {
             continue;
         };
         match (kind, files.segments.get_mut(&offset)) {
             (FileKind::Log, _) => {}
-            (FileKind::ProducerSnapshot, _) => files.snapshots.push(offset),
+            (FileKind::ProducerSnapshot, _) => drop(files.snapshots.insert(offset, entry.len)),
             (FileKind::OffsetIndex, Some(lengths)) => lengths.offset_index = Some(entry.len),
             (FileKind::TimeIndex, Some(lengths)) => lengths.time_index = Some(entry.len),
             (FileKind::TransactionIndex, Some(_)) => {}
@@ -74,7 +80,6 @@ pub(crate) async fn put_in_order(
     for name in orphans {
         remove(core, directory, &name, report).await?;
     }
-    files.snapshots.sort_unstable();
     Ok(files)
 }
 

@@ -1,5 +1,6 @@
 //! Cutting the end of a log off, and starting over elsewhere: what a follower does to agree with its leader.
 
+use super::ahead::Ahead;
 use super::indexes::{self, write_index_files};
 use super::open::{cut_durably, empty_scan};
 use super::recovery::{self, RecoveryReport, Scan, load_snapshot, replay_producers, segment_list};
@@ -158,13 +159,14 @@ impl LogInner {
         let files = put_in_order(core, directory, &mut report).await?;
         for late in files
             .snapshots
-            .iter()
+            .keys()
             .filter(|snapshot| **snapshot > offset)
         {
             let name = file_name(*late, FileKind::ProducerSnapshot);
             remove_if_there(core, &directory.join(name)).await?;
         }
-        let found = load_snapshot(core, directory, &files.snapshots, offset, &mut report).await?;
+        let ahead = Ahead::default();
+        let found = load_snapshot(core, directory, (&files, &ahead), offset, &mut report).await?;
         let (from_offset, mut state) = found.unwrap_or_default();
         let segments: Vec<(i64, u32)> = sealed.iter().copied().chain([active]).collect();
         replay_producers(core, directory, &segments, from_offset, offset, &mut state).await?;
@@ -186,7 +188,7 @@ impl LogInner {
         }
         let mut report = RecoveryReport::default();
         let files = put_in_order(core, &directory, &mut report).await?;
-        for snapshot in files.snapshots {
+        for snapshot in files.snapshots.into_keys() {
             let name = file_name(snapshot, FileKind::ProducerSnapshot);
             remove_if_there(core, &directory.join(name)).await?;
         }
