@@ -53,25 +53,26 @@ impl Partitions {
         self.count == 0
     }
 
-    /// Puts a partition at `index`, replacing what was there.
+    /// Puts a partition at `index`, replacing what was there. Rows that no other version of the table has are changed in place:
+    /// nobody sees the versions between two records of a replay.
     pub fn set(&mut self, index: usize, partition: Partition) {
-        let mut rows = self.rows().to_vec();
         let (number, column) = (index / ROW, index % ROW);
-        let at = self.find(number);
-        let mut entries = at.map_or_else(|_| Vec::new(), |at| rows[at].entries.to_vec());
-        if entries.len() <= column {
-            entries.resize(column + 1, None);
+        let partition = Arc::new(partition);
+        match self.find(number) {
+            Ok(at) => {
+                let rows = Arc::make_mut(self.rows.get_or_insert_default());
+                let replaced = put(&mut rows[at].entries, column, partition);
+                self.count += usize::from(!replaced);
+            }
+            Err(at) => {
+                let mut rows = self.rows().to_vec();
+                let mut entries: Entries = Arc::default();
+                put(&mut entries, column, partition);
+                rows.insert(at, Row { number, entries });
+                self.rows = Some(rows.into());
+                self.count += 1;
+            }
         }
-        if entries[column].is_none() {
-            self.count += 1;
-        }
-        entries[column] = Some(Arc::new(partition));
-        let entries = entries.into();
-        match at {
-            Ok(at) => rows[at].entries = entries,
-            Err(at) => rows.insert(at, Row { number, entries }),
-        }
-        self.rows = Some(rows.into());
     }
 
     /// All partitions with their index, ascending.
@@ -130,6 +131,19 @@ impl Partitions {
     }
 }
 
+/// Puts an entry into a row; says whether there was one.
+fn put(entries: &mut Entries, column: usize, partition: Arc<Partition>) -> bool {
+    if entries.len() <= column {
+        let missing = column + 1 - entries.len();
+        let missing = std::iter::repeat_n(None, missing);
+        *entries = match Arc::get_mut(entries) {
+            Some(own) => own.iter_mut().map(Option::take).chain(missing).collect(),
+            None => entries.iter().cloned().chain(missing).collect(),
+        };
+    }
+    Arc::make_mut(entries)[column].replace(partition).is_some()
+}
+
 /// The smaller of the numbers at the fronts.
 fn first_number(before: &[Row], after: &[Row]) -> Option<usize> {
     let fronts = [before.first(), after.first()];
@@ -175,6 +189,26 @@ mod tests {
                     .is_none_or(|it| it.leader_epoch != index)
             );
         }
+    }
+
+    #[test]
+    fn only_a_table_that_nobody_shares_is_changed_in_place() {
+        let mut table = Partitions::default();
+        for index in 0..130 {
+            table.set(index, partition(0));
+        }
+        let row = |table: &Partitions| table.rows()[0].entries.as_ptr();
+        let (before, place) = (table.clone(), row(&table));
+        table.set(3, partition(1));
+        assert_eq!(before.get(3).unwrap().leader_epoch, 0);
+        assert_eq!(table.get(3).unwrap().leader_epoch, 1);
+        assert_ne!(row(&table), place, "an earlier version has the row");
+        let place = row(&table);
+        table.set(4, partition(1));
+        assert_eq!(row(&table), place, "nobody else has it");
+        assert_eq!((table.len(), before.len()), (130, 130));
+        table.set(130, partition(1));
+        assert_eq!((table.len(), before.len()), (131, 130));
     }
 
     #[test]
