@@ -15,15 +15,19 @@ use crate::log::sync_file;
 use crate::names::{FileKind, TopicPartition};
 use crate::segment::{BLOCK, segment_path};
 use bytes::Bytes;
+use futures_util::{StreamExt, stream};
 use shards::Core;
 use shards::io::{Durability, File, OpenOptions, dir};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 
 /// Files open at a time while entries are put back.
 const OPEN_FILES: usize = 128;
+/// Segments that are synced at the same time.
+const SYNCS_AT_ONCE: usize = 32;
 
 /// What was found in the journals of a directory and what became of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -382,8 +386,11 @@ impl<'a> Target<'a> {
     }
 
     async fn sync(&self) -> Result<(), StorageError> {
-        for path in &self.touched {
-            sync_file(self.core, path).await?;
+        // The filesystem makes many files durable for little more than what one costs, if it is asked at the same time.
+        let syncs = self.touched.iter().map(|path| sync_file(self.core, path));
+        let mut syncs = pin!(stream::iter(syncs).buffer_unordered(SYNCS_AT_ONCE));
+        while let Some(synced) = syncs.next().await {
+            synced?;
         }
         Ok(())
     }
