@@ -5,6 +5,7 @@
 //! nothing more: what is not in here, for whatever reason, is read where it is needed, and whoever does says what is wrong.
 
 use super::close::EPOCHS_FILE;
+use super::open::Shutdown;
 use super::recovery::open_segment;
 use super::startup_files::SegmentFiles;
 use crate::error::StorageError;
@@ -25,8 +26,21 @@ const PART_BYTES_MAX: u64 = LOOKUP_WINDOW as u64;
 pub(crate) struct Ahead(Vec<(String, u64, Bytes)>);
 
 impl Ahead {
-    /// Reads the epochs, the newest snapshot, and the ends of the last segment and of its indexes.
-    pub async fn read(core: &Core, directory: &Path, files: &SegmentFiles) -> Ahead {
+    /// After a clean stop the epochs, the newest snapshot, and the ends of the last segment and of its indexes. After a crash
+    /// all of that is read as a whole, and changed.
+    pub async fn of(
+        core: &Core,
+        directory: &Path,
+        files: &SegmentFiles,
+        shutdown: Shutdown,
+    ) -> Ahead {
+        match shutdown {
+            Shutdown::Clean => Ahead::read(core, directory, files).await,
+            Shutdown::Unclean { .. } => Ahead::default(),
+        }
+    }
+
+    async fn read(core: &Core, directory: &Path, files: &SegmentFiles) -> Ahead {
         let wanted = wanted(files);
         let parts = wanted.iter().map(|(name, offset, len)| Part {
             path: directory.join(name),

@@ -267,10 +267,7 @@ async fn load(
 ) -> Result<Loaded, StorageError> {
     let core = storage.core();
     let mut files = put_in_order(core, directory, report).await?;
-    let ahead = match options.shutdown {
-        Shutdown::Clean => Ahead::read(core, directory, &files).await,
-        Shutdown::Unclean { .. } => Ahead::default(),
-    };
+    let ahead = Ahead::of(core, directory, &files, options.shutdown).await;
     let (epochs, epochs_known) = read_epochs(core, directory, &ahead, report).await?;
     let mut loader = Loader {
         core,
@@ -317,17 +314,12 @@ async fn load(
         Shutdown::Unclean { recovery_point } => recovery_point.clamp(0, end_offset),
     };
     dirty |= options.shutdown != Shutdown::Clean && recovery_point < end_offset;
-    let now_ms = core.wall_clock_ms();
-    let mut plan = SegmentPlan::new(active_base, now_ms, &options.config, core.random_u64());
-    plan.size = scan.size;
-    plan.cursor = scan.cursor;
-    plan.first_timestamp = scan.first_timestamp;
     Ok(Loaded {
         start_offset,
         end_offset,
         recovery_point,
         sealed,
-        active: Active::resting(plan),
+        active: Active::resting(plan_of(core, active_base, &options.config, &scan)),
         epochs,
         epochs_dirty,
         producers,
@@ -335,6 +327,16 @@ async fn load(
         damaged,
         dirty,
     })
+}
+
+/// How the active segment goes on.
+fn plan_of(core: &Core, base_offset: i64, config: &LogConfig, scan: &Scan) -> SegmentPlan {
+    let now_ms = core.wall_clock_ms();
+    let mut plan = SegmentPlan::new(base_offset, now_ms, config, core.random_u64());
+    plan.size = scan.size;
+    plan.cursor = scan.cursor;
+    plan.first_timestamp = scan.first_timestamp;
+    plan
 }
 
 /// The epoch table; false where its file is unreadable and must be rebuilt.
