@@ -55,6 +55,8 @@ pub fn measure(
     cores: &Cores,
     interrupted: &AtomicBool,
 ) -> Result<Measurement> {
+    // What the target before left in the page cache would be written out at this one's expense.
+    rustix::fs::sync();
     let topic = format!("bench-{}-{}-{round}", scenario.name, std::process::id());
     let placed = on_one_core(cores, {
         let (address, topic, settings) = (

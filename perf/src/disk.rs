@@ -142,6 +142,7 @@ async fn run(core: &Core, appends: Appends, count: u64, path: PathBuf) -> Result
                     .parse()
                     .map_err(|error| anyhow!("{error}"))?,
             ),
+            topic_id_seen: false,
             config: config.clone(),
             shutdown: Shutdown::Clean,
             log_start_offset: 0,
