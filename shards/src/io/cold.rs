@@ -351,9 +351,9 @@ mod tests {
         let second = chunks.take().expect("two");
         assert!(chunks.take().is_none());
         drop(second.freeze());
-        std::thread::spawn(move || drop(first.freeze()))
-            .join()
-            .expect("dropped");
+        let dropping = move || drop(first.freeze());
+        let elsewhere = crate::sys::spawn_thread("elsewhere".to_owned(), dropping);
+        elsewhere.expect("started").join().expect("dropped");
         let again = [chunks.take(), chunks.take()].map(|chunk| chunk.expect("back"));
         assert!(again.iter().any(|chunk| chunk.as_ref().as_ptr() == memory));
         drop(again);
