@@ -49,6 +49,7 @@ on_every_backend!(
     what_is_cold_is_sent_past_the_page_cache_once,
     beside_writes_a_disk_has_one_cold_read_at_a_time,
     peers_that_stop_reading_hold_up_nobody,
+    a_peer_that_takes_long_gets_no_memory,
     a_refused_connection_says_so,
     shutdown_wakes_the_reader,
     a_second_listener_on_the_port_is_refused,

@@ -344,6 +344,27 @@ mod tests {
     }
 
     #[test]
+    fn beside_writes_the_disk_rests_for_as_long_as_a_read_took() {
+        let cold = ColdReads::new(0);
+        let (disk, began) = (cold.disk(1), Instant::default());
+        let later = |millis| began + Duration::from_millis(millis);
+        let turn = |beside_writes| Turn {
+            disk: Rc::clone(&disk),
+            began,
+            beside_writes,
+            _share: disk.turns.try_reserve(1).expect("free"),
+        };
+        turn(true).end(later(5));
+        assert_eq!(disk.next.get(), Some(later(10)));
+        turn(false).end(later(20));
+        assert_eq!(disk.next.get(), None);
+        cold.note_write(1, later(30));
+        assert_eq!(cold.piece(1, later(129)), PIECE_BESIDE_WRITES);
+        assert_eq!(cold.piece(1, later(130)), PIECE);
+        assert_eq!(cold.piece(2, later(31)), PIECE, "another disk");
+    }
+
+    #[test]
     fn memory_is_bounded_and_used_again() {
         let chunks = Arc::new(Chunks::new(2));
         let first = chunks.take().expect("one");
