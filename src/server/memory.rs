@@ -43,7 +43,7 @@ impl Budgets {
                 Some(bytes) => (bytes / cores).max(MIB),
                 None => share(10, 16 * MIB, 2048 * MIB),
             },
-            responses: share(8, 16 * MIB, 2048 * MIB),
+            responses: share(9, 16 * MIB, 2048 * MIB),
             batch_cache: share(8, 16 * MIB, 1024 * MIB),
             index_cache: share(64, 2 * MIB, 128 * MIB),
             receive_pool: share(64, 2 * MIB, 64 * MIB),
