@@ -1,52 +1,10 @@
 //! Answers as lists of slices: memory, or a range of a file that goes out by `sendfile(2)`.
 //! Record bytes are never copied to be framed.
 
-use bytes::Bytes;
-use shards::io::{File, SendPart};
 use shards::sync::Permit;
 
 /// A slice of an answer.
-#[derive(Debug, Clone)]
-pub enum Part {
-    /// Bytes in memory.
-    Memory(Bytes),
-    /// A range of a file.
-    File {
-        /// The file.
-        file: File,
-        /// Where the range starts.
-        offset: u64,
-        /// Its length in bytes.
-        len: u32,
-    },
-}
-
-impl From<Part> for SendPart {
-    fn from(part: Part) -> SendPart {
-        match part {
-            Part::Memory(bytes) => SendPart::Memory(bytes),
-            Part::File { file, offset, len } => SendPart::File {
-                file,
-                range: offset..offset + u64::from(len),
-            },
-        }
-    }
-}
-
-impl Part {
-    /// Bytes on the wire.
-    pub fn len(&self) -> usize {
-        match self {
-            Part::Memory(bytes) => bytes.len(),
-            Part::File { len, .. } => *len as usize,
-        }
-    }
-
-    /// Whether nothing would be sent.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
+pub use shards::io::SendPart as Part;
 
 /// One whole answer as a frame: length, header and body.
 #[derive(Default)]

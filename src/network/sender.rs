@@ -1,6 +1,6 @@
 //! Puts answers on the wire.
 
-use shards::io::{SendPart, TcpStream};
+use shards::io::TcpStream;
 
 use crate::outgoing::Outgoing;
 
@@ -15,7 +15,7 @@ pub async fn send_all(stream: &TcpStream, answers: Vec<Outgoing>) -> std::io::Re
     for answer in answers {
         let (parts, permit) = answer.into_parts();
         permits.extend(permit);
-        all.extend(parts.into_iter().map(SendPart::from));
+        all.extend(parts);
     }
     stream.send_parts(all).await
 }

@@ -242,7 +242,10 @@ fn failure(partition: &Partition, error: ReadError, offset: i64) -> ReadFailure 
 fn part(piece: Piece) -> Part {
     match piece {
         Piece::Memory(bytes) => Part::Memory(bytes),
-        Piece::File { file, offset, len } => Part::File { file, offset, len },
+        Piece::File { file, offset, len } => Part::File {
+            file,
+            range: offset..offset + u64::from(len),
+        },
     }
 }
 

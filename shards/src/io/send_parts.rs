@@ -29,6 +29,21 @@ pub enum SendPart {
     },
 }
 
+impl SendPart {
+    /// Bytes on the wire.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Memory(bytes) => bytes.len(),
+            Self::File { range, .. } => (range.end - range.start) as usize,
+        }
+    }
+
+    /// Whether nothing would be sent.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
 impl TcpStream {
     /// Sends all parts, in order; neighbours in memory leave in one vectored write. Of files, what is in the page cache
     /// leaves by sendfile(2), without a copy through this process; what is not is read off the core first, past the
@@ -90,8 +105,10 @@ impl TcpStream {
         }
         core.counters().bytes_sent.add(sent);
         core.counters().bytes_sent_from_files.add(sent);
-        // A reader that keeps up lets no call wait: others must have their turn.
-        core.yield_now().await;
+        if sent < range.end - range.start {
+            // A reader that keeps up lets no call wait: others must have their turn.
+            core.yield_now().await;
+        }
         Ok(sent)
     }
 }
@@ -127,15 +144,18 @@ impl Sender<'_> {
 
     /// Gathers the memory in front, and answers the range of a file behind it.
     fn next_range(&mut self) -> Option<(File, Range<u64>)> {
-        loop {
-            match self.left.front()? {
-                SendPart::Memory(bytes) if bytes.is_empty() => {}
-                SendPart::Memory(bytes) => self.gathered.push(bytes.clone()),
-                SendPart::File { range, .. } if range.is_empty() => {}
-                SendPart::File { file, range } => return Some((file.clone(), range.clone())),
+        while let Some(part) = self.left.pop_front() {
+            match part {
+                part if part.is_empty() => {}
+                SendPart::Memory(bytes) => self.gathered.push(bytes),
+                SendPart::File { file, range } => {
+                    let found = (file.clone(), range.clone());
+                    self.left.push_front(SendPart::File { file, range });
+                    return Some(found);
+                }
             }
-            self.left.pop_front();
         }
+        None
     }
 
     /// The range in front has left up to here.
