@@ -16,6 +16,7 @@ use crate::executor::{
 };
 use crate::fault::FileFaults;
 use crate::io::ColdReads;
+use crate::large_blocks;
 use crate::metrics::{CoreMetrics, Counters};
 use crate::sys::{self, Pool};
 use crate::time::{Elapsed, Instant, Sleep, Timers};
@@ -262,6 +263,7 @@ impl Core {
         metrics.tasks_alive = self.0.executor.task_count() as u64;
         metrics.cold_reads_waiting = self.0.cold_reads.waiting() as u64;
         metrics.cold_read_memory = self.0.cold_reads.memory() as u64;
+        metrics.large_block_memory = large_blocks::kept_bytes() as u64;
         metrics.operations_in_flight = self.0.driver.operations_in_flight() as u64;
         metrics.wakeups_received = self.shared().wakeups();
         self.each_source(|source| {

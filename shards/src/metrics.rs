@@ -66,6 +66,8 @@ pub struct CoreMetrics {
     pub cold_reads_waiting: u64,
     /// Bytes of memory for cold reads held now.
     pub cold_read_memory: u64,
+    /// Bytes of large blocks that are free and kept to be used again.
+    pub large_block_memory: u64,
 }
 
 macro_rules! counters {
@@ -223,4 +225,5 @@ pub const CORE_METRICS: &[Metric<CoreMetrics>] = crate::metrics! { CoreMetrics, 
     counter cold_reads_without_memory "Pieces that went through the page cache because all memory for cold reads was in use.";
     gauge cold_reads_waiting "Cold reads that wait for their turn at a disk.";
     gauge cold_read_memory "Bytes of memory held for cold reads.";
+    gauge large_block_memory "Bytes of large blocks of memory that are free and kept to be used again.";
 };

@@ -16,6 +16,7 @@ use crate::backend::{BackendKind, Driver};
 use crate::core::{Core, CoreId, CoreParts, StallCallback};
 use crate::executor::{CoreShared, TaskClass};
 use crate::fault::FileFaults;
+use crate::large_blocks;
 use crate::metrics::Counters;
 use crate::placement;
 use crate::sys::{self, Pool};
@@ -42,6 +43,9 @@ pub struct RuntimeOptions {
     pub recv_pool_bytes_per_core: usize,
     /// Memory for what is read from disks past the page cache to be sent, per core; room for two reads at least.
     pub cold_read_bytes_per_core: usize,
+    /// Large blocks of memory that are free and kept to be used again, per core; where [`LargeBlocks`](crate::LargeBlocks)
+    /// is the allocator.
+    pub large_block_bytes_per_core: usize,
     /// Threads for directory work and [`Core::blocking`], for all cores together.
     pub blocking_threads: usize,
     /// Threads for file operations of the epoll backend, for all cores together.
@@ -64,6 +68,7 @@ impl Default for RuntimeOptions {
             backend: BackendChoice::Auto,
             recv_pool_bytes_per_core: 4 * 1024 * 1024,
             cold_read_bytes_per_core: 8 * 1024 * 1024,
+            large_block_bytes_per_core: 8 * 1024 * 1024,
             blocking_threads: 16,
             file_threads: 32,
             stall_threshold: Duration::from_millis(50),
@@ -191,6 +196,7 @@ impl Runtime {
     /// When the number of mains is not that of the cores.
     pub fn run(self, mains: Vec<CoreMain>) -> Result<(), StartError> {
         assert_eq!(mains.len(), self.options.cores, "one main per core");
+        large_blocks::map_large_blocks();
         let group = Arc::new(Group {
             backend: self.backend,
             cores: self.shared,
@@ -253,6 +259,7 @@ fn decide(
 
 fn run_core(group: &Arc<Group>, index: usize, main: CoreMain) -> Result<(), StartError> {
     let run = || -> Result<(), StartError> {
+        large_blocks::keep(group.options.large_block_bytes_per_core);
         let core = build_core(group, index).inspect_err(|_| group.stop_all())?;
         core.shared().adopt();
         let main = main(core.clone());
@@ -265,6 +272,7 @@ fn run_core(group: &Arc<Group>, index: usize, main: CoreMain) -> Result<(), Star
             core.turn();
         }
         core.shut_down();
+        large_blocks::keep(0);
         Ok(())
     };
     match catch_unwind(AssertUnwindSafe(run)) {

@@ -24,6 +24,8 @@ pub struct Budgets {
     pub receive_pool: u64,
     /// What is read from disks past the page cache, for consumers that are far behind.
     pub cold_reads: u64,
+    /// Large blocks that are free and kept for the next request or write.
+    pub large_blocks: u64,
     /// What is remembered of idempotent producers.
     pub producers: u64,
     /// Of the page cache, what the journal on one disk may keep busy.
@@ -48,6 +50,7 @@ impl Budgets {
             index_cache: share(64, 2 * MIB, 128 * MIB),
             receive_pool: share(64, 2 * MIB, 64 * MIB),
             cold_reads: share(128, 2 * MIB, 64 * MIB),
+            large_blocks: share(128, MIB, 16 * MIB),
             producers: share(64, 2 * MIB, 256 * MIB),
             journal: share(32, 2 * MIB, u64::MAX),
         }
@@ -103,6 +106,7 @@ mod tests {
                 + budgets.index_cache
                 + budgets.receive_pool
                 + budgets.cold_reads
+                + budgets.large_blocks
                 + budgets.producers;
             assert!(sum * cores <= total / 2, "{total} {cores} {budgets:?}");
         }

@@ -137,6 +137,7 @@ pub fn runtime_options(config: &BrokerConfig, cores: usize, budgets: &Budgets) -
         },
         recv_pool_bytes_per_core: usize::try_from(budgets.receive_pool).unwrap_or(usize::MAX),
         cold_read_bytes_per_core: usize::try_from(budgets.cold_reads).unwrap_or(usize::MAX),
+        large_block_bytes_per_core: usize::try_from(budgets.large_blocks).unwrap_or(usize::MAX),
         on_stall: Some(Arc::new(|report| {
             tracing::warn!(
                 core = report.core.0, task = report.task, held = ?report.held,

@@ -1,4 +1,5 @@
 use std::fmt;
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -26,7 +27,8 @@ unsafe impl Sync for Memory {}
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        let all = std::ptr::slice_from_raw_parts_mut(self.start.as_ptr(), self.capacity);
+        let start = self.start.as_ptr().cast::<MaybeUninit<u8>>();
+        let all = std::ptr::slice_from_raw_parts_mut(start, self.capacity);
         // SAFETY: this is the box that `with_capacity` took apart, and neither buffer nor slices are left.
         drop(unsafe { Box::from_raw(all) });
     }
@@ -53,9 +55,9 @@ impl AsRef<[u8]> for Part {
 }
 
 impl GrowingBuf {
-    /// Room for `capacity` bytes, zeroed.
+    /// Room for `capacity` bytes.
     pub fn with_capacity(capacity: usize) -> Self {
-        let all = Box::into_raw(vec![0_u8; capacity].into_boxed_slice());
+        let all = Box::into_raw(Box::<[u8]>::new_uninit_slice(capacity));
         let start = NonNull::new(all.cast()).expect("a box is never null");
         Self {
             memory: Arc::new(Memory { start, capacity }),
@@ -83,11 +85,12 @@ impl GrowingBuf {
         let room = self.capacity() - self.len;
         assert!(bytes.len() <= room, "{} bytes in {room}", bytes.len());
         // SAFETY: the range lies behind `len` and within the allocation, so no slice covers it, and the exclusive borrow
-        // of the one buffer of this memory keeps other writers away.
+        // of the one buffer of this memory keeps other writers away. It is written before there is a reference to it.
         let target = unsafe {
-            std::slice::from_raw_parts_mut(self.memory.start.as_ptr().add(self.len), bytes.len())
+            let start = self.memory.start.as_ptr().add(self.len);
+            start.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+            std::slice::from_raw_parts_mut(start, bytes.len())
         };
-        target.copy_from_slice(bytes);
         change(target);
         self.len += bytes.len();
     }
