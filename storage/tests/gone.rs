@@ -68,3 +68,40 @@ fn logs_that_are_gone_leave_nothing_in_memory() {
         assert!(left < GONE * LEFT_OF_EACH, "{GONE} logs left {left} bytes");
     });
 }
+
+/// Giving much memory back takes a core a while: in turns, and what is not back yet counts.
+#[test]
+fn what_a_log_kept_for_readers_is_given_back_a_little_at_a_time() {
+    const WRITES: usize = 40;
+    const AT_ONCE: u64 = 2 << 20;
+    let directory = TempDir::new("given-back");
+    let path = directory.path();
+    on_core(move |core| async move {
+        let storage = storage(&core);
+        let (log, _) = open(&storage, &path, LogConfig::default(), Shutdown::Clean).await;
+        for _ in 0..WRITES {
+            write(&log, 1 << 20).await;
+        }
+        let kept = storage.counters().cache_bytes;
+        assert!(kept > (WRITES as u64) << 20, "{kept}");
+        let mut before = kept;
+        let region = Region::new(MEMORY);
+        drop(log);
+        let mut turns = 0;
+        loop {
+            let now = storage.counters().cache_bytes;
+            assert!(
+                before - now <= AT_ONCE,
+                "from {before} to {now} in one turn"
+            );
+            if now == 0 {
+                break;
+            }
+            before = now;
+            turns += 1;
+            core.yield_now().await;
+        }
+        assert!(turns > WRITES / 3, "{turns}");
+        assert!(region.change().bytes_deallocated as u64 >= kept);
+    });
+}

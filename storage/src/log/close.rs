@@ -142,7 +142,7 @@ impl LogInner {
         self.flush_held().await?;
         self.snapshot_at_end().await?;
         let base_offset = self.state.borrow().active.plan.base_offset;
-        let dropped = {
+        let cached = {
             let mut state = self.state.borrow_mut();
             if !state.queue.is_empty() {
                 // Somebody appended meanwhile: stay awake, the write comes next.
@@ -153,13 +153,9 @@ impl LogInner {
             state.active.tail = None;
             state.queue.shrink_to_fit();
             state.watched = false;
-            state.drop_cached()
+            state.take_cached()
         };
-        self.storage
-            .0
-            .cache
-            .borrow_mut()
-            .forget(dropped.0, dropped.1);
+        self.storage.let_go(cached);
         self.storage
             .0
             .indexes
@@ -373,12 +369,8 @@ impl Drop for LogInner {
     fn drop(&mut self) {
         self.storage
             .count_producers(self.counted_producers.get(), 0);
-        let dropped = self.state.borrow_mut().drop_cached();
-        self.storage
-            .0
-            .cache
-            .borrow_mut()
-            .forget(dropped.0, dropped.1);
+        let cached = self.state.borrow_mut().take_cached();
+        self.storage.let_go(cached);
         self.storage.0.files.borrow_mut().remove_log(self.id);
         self.storage.0.indexes.borrow_mut().remove_log(self.id);
         self.storage.0.logs.borrow_mut().remove(&self.id);

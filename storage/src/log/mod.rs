@@ -39,6 +39,7 @@ use crate::producer::ProducerEntry;
 use crate::storage::Storage;
 use protocol::Uuid;
 use shards::sync::Event;
+pub(crate) use state::Cached;
 use state::{State, Status};
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;

@@ -175,14 +175,9 @@ impl State {
         (cached.segment_base == segment_base && cached.data_position <= position).then_some(cached)
     }
 
-    /// Drops every kept buffer; answers how many, and their bytes.
-    pub fn drop_cached(&mut self) -> (usize, usize) {
-        let dropped = (
-            self.cached.len(),
-            self.cached.iter().map(|cached| cached.data.len()).sum(),
-        );
-        self.cached = VecDeque::new();
-        dropped
+    /// Gives every kept buffer away: for [`Storage::let_go`](crate::storage::Storage::let_go).
+    pub fn take_cached(&mut self) -> VecDeque<Cached> {
+        std::mem::take(&mut self.cached)
     }
 
     /// Takes everything planned but not written back: the state becomes that of the written prefix.

@@ -114,22 +114,15 @@ impl LogInner {
         base_offset: i64,
         snapshot_too: bool,
     ) -> Result<(), StorageError> {
-        let dropped = {
+        let cached = {
             let mut state = self.state.borrow_mut();
-            let before = (state.cached.len(), cached_bytes(&state.cached));
-            state
-                .cached
-                .retain(|cached| cached.segment_base != base_offset);
-            (
-                before.0 - state.cached.len(),
-                before.1 - cached_bytes(&state.cached),
-            )
+            let (gone, kept) = std::mem::take(&mut state.cached)
+                .into_iter()
+                .partition(|cached| cached.segment_base == base_offset);
+            state.cached = kept;
+            gone
         };
-        self.storage
-            .0
-            .cache
-            .borrow_mut()
-            .forget(dropped.0, dropped.1);
+        self.storage.let_go(cached);
         self.storage
             .0
             .files
@@ -151,10 +144,6 @@ impl LogInner {
         }
         Ok(())
     }
-}
-
-fn cached_bytes(cached: &std::collections::VecDeque<super::state::Cached>) -> usize {
-    cached.iter().map(|cached| cached.data.len()).sum()
 }
 
 pub(crate) async fn remove_if_there(core: &shards::Core, path: &Path) -> Result<(), StorageError> {

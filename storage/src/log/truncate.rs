@@ -78,18 +78,14 @@ impl Log {
 impl LogInner {
     /// Forgets what memory holds of the end of the log, before files change under it.
     fn forget_end(&self) {
-        let dropped = {
+        let cached = {
             let mut state = self.state.borrow_mut();
             state.truncations += 1;
             state.active.file = None;
             state.active.tail = None;
-            state.drop_cached()
+            state.take_cached()
         };
-        self.storage
-            .0
-            .cache
-            .borrow_mut()
-            .forget(dropped.0, dropped.1);
+        self.storage.let_go(cached);
         self.storage.0.files.borrow_mut().remove_log(self.id);
         self.storage.0.indexes.borrow_mut().remove_log(self.id);
     }

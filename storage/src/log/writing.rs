@@ -555,7 +555,7 @@ impl LogInner {
     /// No more appends: those under way fail. Reads fail too, as Kafka's do for a failed directory. False where the log
     /// was offline already.
     pub fn go_offline(&self, reason: &str) -> bool {
-        let (failed, error, dropped) = {
+        let (failed, error, cached) = {
             let mut state = self.state.borrow_mut();
             if !matches!(state.status, Status::Open) {
                 return false;
@@ -572,13 +572,9 @@ impl LogInner {
             state.active.index = None;
             state.active.tail = None;
             state.watched = false;
-            (failed, error, state.drop_cached())
+            (failed, error, state.take_cached())
         };
-        self.storage
-            .0
-            .cache
-            .borrow_mut()
-            .forget(dropped.0, dropped.1);
+        self.storage.let_go(cached);
         self.storage.0.files.borrow_mut().remove_log(self.id);
         self.storage.0.indexes.borrow_mut().remove_log(self.id);
         failed
