@@ -26,14 +26,21 @@ pub(crate) struct Completion {
 }
 
 enum Outcome {
-    Pending(Vec<Waker>),
+    Pending {
+        /// Nearly always the only one.
+        first: Option<Waker>,
+        others: Vec<Waker>,
+    },
     Done(WriteOutcome),
 }
 
 impl Completion {
     fn new() -> Rc<Completion> {
         Rc::new(Completion {
-            outcome: RefCell::new(Outcome::Pending(Vec::new())),
+            outcome: RefCell::new(Outcome::Pending {
+                first: None,
+                others: Vec::new(),
+            }),
         })
     }
 
@@ -45,8 +52,8 @@ impl Completion {
 
     /// Settles it and wakes who waits. Call without the log borrowed.
     pub fn complete(&self, outcome: WriteOutcome) {
-        if let Outcome::Pending(wakers) = self.outcome.replace(Outcome::Done(outcome)) {
-            wakers.into_iter().for_each(Waker::wake);
+        if let Outcome::Pending { first, others } = self.outcome.replace(Outcome::Done(outcome)) {
+            first.into_iter().chain(others).for_each(Waker::wake);
         }
     }
 }
@@ -71,10 +78,14 @@ impl Future for AppendTicket {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<WriteOutcome> {
         match &mut *self.completion.outcome.borrow_mut() {
             Outcome::Done(outcome) => Poll::Ready(outcome.clone()),
-            Outcome::Pending(_) if planted::here(Bug::AnswerBeforeWrite) => Poll::Ready(Ok(())),
-            Outcome::Pending(wakers) => {
-                if !wakers.iter().any(|waker| waker.will_wake(context.waker())) {
-                    wakers.push(context.waker().clone());
+            Outcome::Pending { .. } if planted::here(Bug::AnswerBeforeWrite) => Poll::Ready(Ok(())),
+            Outcome::Pending { first, others } => {
+                let waker = context.waker();
+                if !first.iter().chain(&*others).any(|it| it.will_wake(waker)) {
+                    match first {
+                        None => *first = Some(waker.clone()),
+                        Some(_) => others.push(waker.clone()),
+                    }
                 }
                 Poll::Pending
             }
