@@ -92,6 +92,11 @@ async fn adopt(shard: &Rc<Shard>, socket: AcceptedSocket, index: usize, kind: Li
             return;
         }
     };
+    if let Some(bytes) = shard.view().config.network.send_buffer_bytes
+        && let Err(error) = stream.set_send_buffer(bytes as usize)
+    {
+        debug!(%peer, %error, "a connection keeps the send buffer that the system gave it");
+    }
     shard.metrics.connections_accepted.add(1);
     let caller = Rc::new(Caller::new(peer, index, kind, shard.core.now()));
     let number = shard.connections.add(stream.clone(), caller.clone());

@@ -126,6 +126,22 @@ impl TcpStream {
         Self::new(core, backend, *address)
     }
 
+    /// Limits what the kernel holds of sent bytes that the peer has not acknowledged (SO_SNDBUF, socket(7); the kernel
+    /// counts its own overhead in twice as much). Without it the kernel lets it grow with the connection.
+    ///
+    /// # Errors
+    /// What setsockopt(2) says.
+    pub fn set_send_buffer(&self, bytes: usize) -> io::Result<()> {
+        #[cfg(feature = "sim")]
+        if let StreamBackend::Sim(_) = &self.0.backend {
+            return Ok(());
+        }
+        Ok(sockopt::set_socket_send_buffer_size(
+            self.0.backend.fd()?,
+            bytes,
+        )?)
+    }
+
     pub fn peer_addr(&self) -> SocketAddr {
         self.0.peer
     }
@@ -381,5 +397,53 @@ impl<'a> Sending<'a> {
 impl Drop for Sending<'_> {
     fn drop(&mut self) {
         self.0.0.torn.set(true);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::BoundListener;
+    use crate::{BackendChoice, Runtime, RuntimeOptions};
+
+    /// The size of the kernel's send buffer on the accepting side, before and after it was set.
+    async fn sizes(core: Core, bytes: usize) -> (usize, usize) {
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let bound = BoundListener::bind_on(&core, any).expect("bound");
+        let listener = bound.attach(&core).expect("attached");
+        let client = TcpStream::connect(&core, &listener.local_addr()).await;
+        let accepted = listener.accept().await.expect("accepted");
+        let stream = accepted.attach(&core).expect("attached");
+        let size = || {
+            let fd = stream.0.backend.fd().expect("a descriptor");
+            sockopt::socket_send_buffer_size(fd).expect("a size")
+        };
+        let before = size();
+        stream.set_send_buffer(bytes).expect("set");
+        drop(client);
+        (before, size())
+    }
+
+    #[test]
+    fn a_send_buffer_is_as_large_as_it_was_set() {
+        const BYTES: usize = 100 * 1024;
+        for backend in [BackendChoice::Auto, BackendChoice::Epoll] {
+            let options = RuntimeOptions {
+                cores: 1,
+                backend,
+                propagate_panics: true,
+                ..RuntimeOptions::default()
+            };
+            let runtime = Runtime::new(options).expect("a runtime");
+            let main = |core: Core| {
+                let main: std::pin::Pin<Box<dyn Future<Output = ()>>> = Box::pin(async move {
+                    let (before, after) = sizes(core, BYTES).await;
+                    assert_ne!(before, after);
+                    assert_eq!(after, 2 * BYTES, "the kernel doubles it: socket(7)");
+                });
+                main
+            };
+            runtime.run(vec![Box::new(main)]).expect("it ran");
+        }
     }
 }

@@ -27,9 +27,9 @@ broker_keys! {
         "What clients are told to connect to. By default the same as listeners.";
     "listener.security.protocol.map" string "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT" any low per_broker done
         "The protocol behind each listener name. Only PLAINTEXT can be served yet.";
-    "socket.send.buffer.bytes" int "102400" any high read_only (ignored SYSTEM_SOCKETS)
-        "Size of the socket's send buffer; -1 leaves it to the system.";
-    "socket.receive.buffer.bytes" int "102400" any high read_only (ignored SYSTEM_SOCKETS)
+    "socket.send.buffer.bytes" int "102400" any high read_only done
+        "Size of the socket's send buffer; -1 leaves it to the system, which lets it grow: for consumers far away, whose connections hold more than this on their way.";
+    "socket.receive.buffer.bytes" int "102400" any high read_only (ignored RECEIVE_BUFFERS)
         "Size of the socket's receive buffer; -1 leaves it to the system.";
     "socket.request.max.bytes" int "104857600" (at_least 1) high read_only done
         "Largest request; a longer one closes its connection.";

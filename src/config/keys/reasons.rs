@@ -32,7 +32,9 @@ pub const NO_UNSTABLE: &str = "no unstable API or feature version is implemented
 pub const OWN_SIZES: &str = "buffers are sized by the memory that the process may use";
 pub const BYTES_NOT_COUNTS: &str =
     "requests that wait are bounded by their bytes (queued.max.request.bytes), not by their number";
-pub const SYSTEM_SOCKETS: &str = "sockets keep the sizes that the system gives and adapts";
+pub const SYSTEM_SOCKETS: &str = "listeners keep the size that the system gives them";
+pub const RECEIVE_BUFFERS: &str =
+    "the system adapts receive buffers, which takes less time for large requests";
 pub const ONE_DECOMPRESSED_BOUND: &str = "one fixed bound holds for what a batch may decompress to";
 pub const ONE_CHECKPOINT: &str =
     "all checkpoints are written together (log.flush.offset.checkpoint.interval.ms)";
