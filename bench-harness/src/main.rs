@@ -27,6 +27,7 @@ mod scenario;
 mod short;
 mod sink;
 mod table;
+mod throughput;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -335,6 +335,19 @@ impl Measurement {
     }
 }
 
+impl BoundKind {
+    /// For where there is no room for all that `about` says.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Write => "receive + check + write",
+            Self::Send => "send from memory",
+            Self::Cold => "sendfile from a cold file",
+            Self::Durable => "durable writes",
+            Self::Echo => "echo + append",
+        }
+    }
+}
+
 impl Bound {
     /// MB (10^6) a second.
     pub fn rate(&self) -> f64 {
@@ -483,6 +496,21 @@ pub mod tests {
             placement: "all share all".to_owned(),
             bounds: Vec::new(),
             measurements,
+        }
+    }
+
+    /// A report of one target that was read from and not written to: 1000 MB in 2.5 s.
+    pub fn cold_example() -> Report {
+        let cold = Measurement {
+            target: "ours".to_owned(),
+            seconds: 2.6,
+            cold_bytes: 1_000_000_000,
+            cold_seconds: 2.5,
+            ..Default::default()
+        };
+        Report {
+            measurements: vec![cold],
+            ..example()
         }
     }
 
