@@ -16,6 +16,7 @@ mod content;
 mod hardware;
 mod measure;
 mod observe;
+mod pairs;
 mod placement;
 mod plot;
 mod producer;

@@ -9,6 +9,7 @@ use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 
 use crate::measure::{Recorder, Second};
 use crate::observe::Machine;
+use crate::pairs;
 
 /// Raised when the stored form changes.
 const FORMAT: u32 = 2;
@@ -369,6 +370,14 @@ impl Bound {
     }
 }
 
+/// What is written for others: with the ratios, which are stored nowhere else as they follow from the rest.
+#[derive(serde::Serialize)]
+struct Json<'a> {
+    #[serde(flatten)]
+    report: &'a Report,
+    ratios: Vec<pairs::Ratios<'a>>,
+}
+
 /// 0 where there is nothing to divide by: tables show it as a dash.
 pub fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
@@ -419,9 +428,13 @@ impl Report {
             .with_context(|| format!("cannot create {}", folder.display()))?;
         let bytes = rkyv::to_bytes::<rkyv::rancor::Error>(self)?;
         write(&folder.join("result.rkyv"), &bytes)?;
+        let whole = Json {
+            report: self,
+            ratios: pairs::ratios(self),
+        };
         write(
             &folder.join("result.json"),
-            serde_json::to_string_pretty(self)?.as_bytes(),
+            serde_json::to_string_pretty(&whole)?.as_bytes(),
         )
     }
 
@@ -550,6 +563,24 @@ pub mod tests {
             publish.value_at_percentile(50.0),
             report.measurements[1].publish.p50
         );
+    }
+
+    #[test]
+    fn the_json_holds_each_ratio_pair_by_pair() {
+        let folder = tempfile::tempdir().expect("a folder");
+        example().store(folder.path()).expect("stored");
+        let text = fs::read_to_string(folder.path().join("result.json")).expect("a file");
+        let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        assert_eq!(json["scenario"], "example", "as before");
+        let ratios = &json["ratios"][0];
+        assert_eq!((&ratios["target"], &ratios["base"]), (&"ours".into(), &"kafka".into()));
+        let figures = ratios["figures"].as_array().expect("figures");
+        let cpu = figures.iter().find(|figure| figure["name"] == "CPU s/GB, process");
+        let expected = serde_json::json!({
+            "name": "CPU s/GB, process", "median": 0.25, "least": 0.25, "most": 0.25,
+            "pairs": [{"round": 0, "ratio": 0.25}, {"round": 1, "ratio": 0.25}],
+        });
+        assert_eq!(cpu, Some(&expected));
     }
 
     #[test]
