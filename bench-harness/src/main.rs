@@ -14,6 +14,7 @@ mod connection;
 mod consumer;
 mod content;
 mod hardware;
+mod histogram_logs;
 mod measure;
 mod observe;
 mod pairs;
@@ -182,5 +183,5 @@ fn write_all(report: &Report, folder: &Path) -> Result<()> {
     report.store(folder)?;
     report::write(&folder.join("table.txt"), table::render(report).as_bytes())?;
     plot::draw_all(report, folder)?;
-    table::write_histogram_logs(report, folder)
+    histogram_logs::write(report, folder)
 }

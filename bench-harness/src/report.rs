@@ -12,7 +12,7 @@ use crate::observe::Machine;
 use crate::pairs;
 
 /// Raised when the stored form changes.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// One run of one scenario against one or more targets.
 #[derive(
@@ -143,6 +143,9 @@ pub struct Measurement {
     pub round: u32,
     /// Why it is not whole, if it is not.
     pub incomplete: Option<String>,
+    /// When the window began, in milliseconds since 1970.
+    #[serde(default)]
+    pub began: u64,
     pub seconds: f64,
     pub produced_records: u64,
     pub produced_bytes: u64,
@@ -214,14 +217,33 @@ pub struct TimelineSecond {
     pub publish_p50: u64,
     pub publish_p99: u64,
     pub publish_max: u64,
+    /// HdrHistogram's own V2 form of what was meant to be sent in it; empty where there is nothing.
+    #[serde(skip)]
+    pub publish: Vec<u8>,
+    #[serde(skip)]
+    pub end_to_end: Vec<u8>,
+}
+
+fn pack(histogram: &Histogram<u64>) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    V2Serializer::new()
+        .serialize(histogram, &mut bytes)
+        .map_err(|error| anyhow!("cannot store a histogram: {error}"))?;
+    Ok(bytes)
+}
+
+/// The histogram that was stored; an empty one where there was nothing.
+pub fn unpack(mut bytes: &[u8]) -> Result<Histogram<u64>> {
+    if bytes.is_empty() {
+        return Ok(Histogram::new(3)?);
+    }
+    Deserializer::new()
+        .deserialize(&mut bytes)
+        .map_err(|error| anyhow!("a stored histogram is broken: {error}"))
 }
 
 impl Latency {
     pub fn new(histogram: &Histogram<u64>) -> Result<Self> {
-        let mut bytes = Vec::new();
-        V2Serializer::new()
-            .serialize(histogram, &mut bytes)
-            .map_err(|error| anyhow!("cannot store a histogram: {error}"))?;
         let at = |percentile| histogram.value_at_percentile(percentile);
         Ok(Self {
             count: histogram.len(),
@@ -232,36 +254,35 @@ impl Latency {
             p99_9: at(99.9),
             p99_99: at(99.99),
             max: histogram.max(),
-            histogram: bytes,
+            histogram: pack(histogram)?,
         })
     }
 
     pub fn histogram(&self) -> Result<Histogram<u64>> {
-        if self.histogram.is_empty() {
-            return Ok(Histogram::new(3)?);
-        }
-        Deserializer::new()
-            .deserialize(&mut &self.histogram[..])
-            .map_err(|error| anyhow!("a stored histogram is broken: {error}"))
+        unpack(&self.histogram)
     }
 }
 
-impl From<&Second> for TimelineSecond {
-    fn from(second: &Second) -> Self {
+impl TimelineSecond {
+    fn new(second: &Second) -> Result<Self> {
         let at = |percentile| {
-            second
-                .publish
-                .as_ref()
-                .map_or(0, |publish| publish.value_at_percentile(percentile))
+            let publish = second.publish.as_ref();
+            publish.map_or(0, |publish| publish.value_at_percentile(percentile))
         };
-        Self {
+        let packed = |histogram: &Option<Histogram<u64>>| match histogram {
+            Some(histogram) => pack(histogram),
+            None => Ok(Vec::new()),
+        };
+        Ok(Self {
             produced_records: second.acknowledged_records,
             produced_bytes: second.acknowledged_bytes,
             consumed_bytes: second.consumed_bytes,
             publish_p50: at(50.0),
             publish_p99: at(99.0),
             publish_max: at(100.0),
-        }
+            publish: packed(&second.publish)?,
+            end_to_end: packed(&second.end_to_end)?,
+        })
     }
 }
 
@@ -278,7 +299,8 @@ impl Measurement {
         self.publish = Latency::new(&recorder.publish)?;
         self.lateness = Latency::new(&recorder.lateness)?;
         self.end_to_end = Latency::new(&recorder.end_to_end()?)?;
-        self.timeline = recorder.seconds.iter().map(TimelineSecond::from).collect();
+        let seconds = recorder.seconds.iter().map(TimelineSecond::new);
+        self.timeline = seconds.collect::<Result<_>>()?;
         if self.incomplete.is_none() {
             self.incomplete = recorder.first_error;
         }
@@ -479,6 +501,7 @@ pub mod tests {
                 measurements.push(Measurement {
                     target: target.to_owned(),
                     round,
+                    began: 1_700_000_000_250,
                     seconds: 10.0,
                     produced_records: 1_000_000 / factor,
                     produced_bytes: 1_000_000_000 / factor,
@@ -490,6 +513,7 @@ pub mod tests {
                             publish_p50: 500,
                             publish_p99: 900,
                             publish_max: 999,
+                            publish: pack(&publish).expect("packed"),
                             ..Default::default()
                         };
                         10

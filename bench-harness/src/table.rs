@@ -1,16 +1,10 @@
-//! Results for people: a table, the ratios pair by pair, and HdrHistogram logs for other viewers.
+//! Results for people: a table, and the ratios pair by pair.
 
 use std::fmt::Write;
-use std::path::Path;
-use std::time::{Duration, SystemTime};
-
-use anyhow::{Result, anyhow};
-use hdrhistogram::serialization::V2DeflateSerializer;
-use hdrhistogram::serialization::interval_log::IntervalLogWriterBuilder;
 
 use crate::bounds;
 use crate::pairs::{self, Ratios, Spread};
-use crate::report::{Latency, Measurement, Report, ratio, write as write_file};
+use crate::report::{Measurement, Report, ratio};
 
 /// A figure of a measurement, with how it is written.
 pub struct Figure {
@@ -289,43 +283,6 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// One `.hlog` a measurement and kind of latency, in the format that HdrHistogram's viewers open. Values are microseconds.
-pub fn write_histogram_logs(report: &Report, folder: &Path) -> Result<()> {
-    for measured in &report.measurements {
-        for (kind, latency) in [
-            ("publish", &measured.publish),
-            ("end-to-end", &measured.end_to_end),
-        ] {
-            if latency.count > 0 {
-                let name = format!(
-                    "{}-round{}-{kind}.hlog",
-                    measured.target,
-                    measured.round + 1
-                );
-                write_file(&folder.join(name), &log(latency, measured.seconds)?)?;
-            }
-        }
-    }
-    Ok(())
-}
-
-fn log(latency: &Latency, seconds: f64) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let mut serializer = V2DeflateSerializer::new();
-    let mut writer = IntervalLogWriterBuilder::new()
-        .with_start_time(SystemTime::UNIX_EPOCH)
-        .begin_log_with(&mut bytes, &mut serializer)?;
-    writer
-        .write_histogram(
-            &latency.histogram()?,
-            Duration::ZERO,
-            Duration::from_secs_f64(seconds),
-            None,
-        )
-        .map_err(|error| anyhow!("cannot write a histogram log: {error:?}"))?;
-    Ok(bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -386,22 +343,5 @@ mod tests {
             .find(|line| line.starts_with("CPU s/GB, process"))
             .expect("a line");
         assert!(cpu.trim_end().ends_with("3.000"), "{cpu}");
-    }
-
-    #[test]
-    fn histogram_logs_are_read_back_by_their_format() {
-        use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
-        let report = example();
-        let bytes = log(&report.measurements[0].publish, 10.0).expect("a log");
-        let entries: Vec<LogEntry<'_>> = IntervalLogIterator::new(&bytes)
-            .filter_map(std::result::Result::ok)
-            .collect();
-        assert!(
-            entries
-                .iter()
-                .any(|entry| matches!(entry, LogEntry::Interval(_))),
-            "{}",
-            String::from_utf8_lossy(&bytes)
-        );
     }
 }
