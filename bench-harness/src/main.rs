@@ -86,6 +86,9 @@ enum Command {
     Sink {
         #[arg(long, default_value = "127.0.0.1:19999", value_name = "HOST:PORT")]
         listen: String,
+        /// Ends with the process that started it
+        #[arg(long, hide = true)]
+        with_parent: bool,
     },
     /// What a disk can do: writes by size and depth, durable writes, cold reads, and the bare loop of a broker
     Disk {
@@ -133,7 +136,10 @@ fn main() -> ExitCode {
         Command::Start { memory, command } => {
             placement::start(memory, &command).map(|()| ExitCode::SUCCESS)
         }
-        Command::Sink { listen } => sink::serve(&listen).map(|()| ExitCode::SUCCESS),
+        Command::Sink {
+            listen,
+            with_parent,
+        } => sink::serve(&listen, with_parent).map(|()| ExitCode::SUCCESS),
         Command::Disk { folder } => hardware::disk::print(&folder).map(|()| ExitCode::SUCCESS),
         Command::Net { folder } => hardware::net::print(&folder).map(|()| ExitCode::SUCCESS),
         Command::Cores => hardware::cores::print().map(|()| ExitCode::SUCCESS),

@@ -65,6 +65,11 @@ pub struct Bound {
     pub generator_cpu: f64,
     /// Of a write, or from the intended send to the answer; empty for the kinds that have none.
     pub latency: Latency,
+    /// Of the client's limit, where there are consumers.
+    #[serde(default)]
+    pub consumed_bytes: u64,
+    #[serde(default, skip_serializing_if = "Latency::is_empty")]
+    pub end_to_end: Latency,
     /// The figures that targets are held against.
     pub figures: Vec<BoundFigure>,
 }
@@ -93,6 +98,8 @@ pub enum BoundKind {
     Durable,
     /// Append each request and answer.
     Echo,
+    /// Answer at once: what the generator itself can do.
+    Client,
 }
 
 /// A figure of a bound, and what the targets reached of it.
@@ -258,6 +265,10 @@ impl Latency {
         })
     }
 
+    fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
     pub fn histogram(&self) -> Result<Histogram<u64>> {
         unpack(&self.histogram)
     }
@@ -367,6 +378,7 @@ impl BoundKind {
             Self::Cold => "sendfile from a cold file",
             Self::Durable => "durable writes",
             Self::Echo => "echo + append",
+            Self::Client => "the client's limit",
         }
     }
 }
@@ -375,6 +387,10 @@ impl Bound {
     /// MB (10^6) a second.
     pub fn rate(&self) -> f64 {
         ratio(self.bytes as f64 / 1e6, self.seconds)
+    }
+
+    pub fn consumed_rate(&self) -> f64 {
+        ratio(self.consumed_bytes as f64 / 1e6, self.seconds)
     }
 
     pub fn steps_a_second(&self) -> f64 {
@@ -431,6 +447,7 @@ impl Report {
     pub fn slim(mut self) -> Self {
         for bound in &mut self.bounds {
             bound.latency.histogram.clear();
+            bound.end_to_end.histogram.clear();
         }
         for measurement in &mut self.measurements {
             measurement.timeline.clear();
@@ -564,6 +581,8 @@ pub mod tests {
             cpu: 0.1,
             generator_cpu: 0.2,
             latency: Latency::new(&latency).expect("a latency"),
+            consumed_bytes: 0,
+            end_to_end: Latency::default(),
             figures: Vec::new(),
         }
     }
@@ -597,9 +616,14 @@ pub mod tests {
         let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
         assert_eq!(json["scenario"], "example", "as before");
         let ratios = &json["ratios"][0];
-        assert_eq!((&ratios["target"], &ratios["base"]), (&"ours".into(), &"kafka".into()));
+        assert_eq!(
+            (&ratios["target"], &ratios["base"]),
+            (&"ours".into(), &"kafka".into())
+        );
         let figures = ratios["figures"].as_array().expect("figures");
-        let cpu = figures.iter().find(|figure| figure["name"] == "CPU s/GB, process");
+        let cpu = figures
+            .iter()
+            .find(|figure| figure["name"] == "CPU s/GB, process");
         let expected = serde_json::json!({
             "name": "CPU s/GB, process", "median": 0.25, "least": 0.25, "most": 0.25,
             "pairs": [{"round": 0, "ratio": 0.25}, {"round": 1, "ratio": 0.25}],
