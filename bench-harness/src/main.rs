@@ -38,6 +38,7 @@ use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 
 use crate::bench::{Bench, TargetArgs};
+use crate::hardware::sheet::{Sheet, SheetArgs};
 use crate::ratios::Ratios;
 use crate::report::Report;
 use crate::scenario::Scenario;
@@ -94,15 +95,22 @@ enum Command {
     Disk {
         /// A folder on the disk; a file of 1 GiB is written there and removed
         folder: PathBuf,
+        #[command(flatten)]
+        sheet: SheetArgs,
     },
     /// What sockets can do on this machine: echo, send from memory, sendfile
     Net {
         /// Where the file for sendfile lies
         #[arg(long, value_name = "FOLDER", default_value_os_t = std::env::temp_dir())]
         folder: PathBuf,
+        #[command(flatten)]
+        sheet: SheetArgs,
     },
     /// What cores can do: CRC, copying, a message between two cores
-    Cores,
+    Cores {
+        #[command(flatten)]
+        sheet: SheetArgs,
+    },
 }
 
 #[derive(Args)]
@@ -140,9 +148,15 @@ fn main() -> ExitCode {
             listen,
             with_parent,
         } => sink::serve(&listen, with_parent).map(|()| ExitCode::SUCCESS),
-        Command::Disk { folder } => hardware::disk::print(&folder).map(|()| ExitCode::SUCCESS),
-        Command::Net { folder } => hardware::net::print(&folder).map(|()| ExitCode::SUCCESS),
-        Command::Cores => hardware::cores::print().map(|()| ExitCode::SUCCESS),
+        Command::Disk { folder, sheet } => Sheet::new(sheet)
+            .and_then(|sheet| hardware::disk::measure(&folder, sheet))
+            .map(|()| ExitCode::SUCCESS),
+        Command::Net { folder, sheet } => Sheet::new(sheet)
+            .and_then(|sheet| hardware::net::measure(&folder, sheet))
+            .map(|()| ExitCode::SUCCESS),
+        Command::Cores { sheet } => Sheet::new(sheet)
+            .and_then(hardware::cores::measure)
+            .map(|()| ExitCode::SUCCESS),
     };
     done.unwrap_or_else(|error| {
         say(&format!("error: {error:#}"));
