@@ -219,6 +219,25 @@ mod tests {
     }
 
     #[test]
+    fn contents_compress_as_real_lines_of_json_do() {
+        let mean = |codec, content| {
+            let shape = Producers {
+                record_bytes: 1024,
+                batch_records: BatchRecords::Fixed(60),
+                keys: None,
+                content,
+                ..shape(codec)
+            };
+            let batches = Batches::new(&shape, 3, 0).expect("batches");
+            batches.mean_bytes() as f64
+        };
+        let ratio = |content| mean(Codec::None, content) / mean(Codec::Zstd, content);
+        let (json, random) = (ratio(Content::JsonLog), ratio(Content::Random));
+        assert!((3.0..8.0).contains(&json), "JSON: {json}");
+        assert!((0.9..1.1).contains(&random), "random: {random}");
+    }
+
+    #[test]
     fn a_batch_cut_off_is_none() {
         let batch = Batches::new(&shape(Codec::None), 3, 0)
             .expect("batches")

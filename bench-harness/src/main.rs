@@ -14,8 +14,10 @@ mod connection;
 mod consumer;
 mod content;
 mod hardware;
+mod histogram_logs;
 mod measure;
 mod observe;
+mod pairs;
 mod placement;
 mod plot;
 mod producer;
@@ -27,6 +29,7 @@ mod scenario;
 mod short;
 mod sink;
 mod table;
+mod throughput;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -35,6 +38,7 @@ use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 
 use crate::bench::{Bench, TargetArgs};
+use crate::hardware::sheet::{Sheet, SheetArgs};
 use crate::ratios::Ratios;
 use crate::report::Report;
 use crate::scenario::Scenario;
@@ -83,20 +87,30 @@ enum Command {
     Sink {
         #[arg(long, default_value = "127.0.0.1:19999", value_name = "HOST:PORT")]
         listen: String,
+        /// Ends with the process that started it
+        #[arg(long, hide = true)]
+        with_parent: bool,
     },
     /// What a disk can do: writes by size and depth, durable writes, cold reads, and the bare loop of a broker
     Disk {
         /// A folder on the disk; a file of 1 GiB is written there and removed
         folder: PathBuf,
+        #[command(flatten)]
+        sheet: SheetArgs,
     },
     /// What sockets can do on this machine: echo, send from memory, sendfile
     Net {
         /// Where the file for sendfile lies
         #[arg(long, value_name = "FOLDER", default_value_os_t = std::env::temp_dir())]
         folder: PathBuf,
+        #[command(flatten)]
+        sheet: SheetArgs,
     },
     /// What cores can do: CRC, copying, a message between two cores
-    Cores,
+    Cores {
+        #[command(flatten)]
+        sheet: SheetArgs,
+    },
 }
 
 #[derive(Args)]
@@ -130,10 +144,19 @@ fn main() -> ExitCode {
         Command::Start { memory, command } => {
             placement::start(memory, &command).map(|()| ExitCode::SUCCESS)
         }
-        Command::Sink { listen } => sink::serve(&listen).map(|()| ExitCode::SUCCESS),
-        Command::Disk { folder } => hardware::disk::print(&folder).map(|()| ExitCode::SUCCESS),
-        Command::Net { folder } => hardware::net::print(&folder).map(|()| ExitCode::SUCCESS),
-        Command::Cores => hardware::cores::print().map(|()| ExitCode::SUCCESS),
+        Command::Sink {
+            listen,
+            with_parent,
+        } => sink::serve(&listen, with_parent).map(|()| ExitCode::SUCCESS),
+        Command::Disk { folder, sheet } => Sheet::new(sheet)
+            .and_then(|sheet| hardware::disk::measure(&folder, sheet))
+            .map(|()| ExitCode::SUCCESS),
+        Command::Net { folder, sheet } => Sheet::new(sheet)
+            .and_then(|sheet| hardware::net::measure(&folder, sheet))
+            .map(|()| ExitCode::SUCCESS),
+        Command::Cores { sheet } => Sheet::new(sheet)
+            .and_then(hardware::cores::measure)
+            .map(|()| ExitCode::SUCCESS),
     };
     done.unwrap_or_else(|error| {
         say(&format!("error: {error:#}"));
@@ -180,5 +203,5 @@ fn write_all(report: &Report, folder: &Path) -> Result<()> {
     report.store(folder)?;
     report::write(&folder.join("table.txt"), table::render(report).as_bytes())?;
     plot::draw_all(report, folder)?;
-    table::write_histogram_logs(report, folder)
+    histogram_logs::write(report, folder)
 }

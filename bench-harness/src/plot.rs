@@ -1,11 +1,12 @@
-//! Plots of a result as SVG: latency by percentile, publish latency over time, throughput beside its bound.
+//! Plots of a result as SVG: latency by percentile, publish latency and throughput over time, throughput beside its bound.
 
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
 use plotters::prelude::*;
 
-use crate::report::{Measurement, Report};
+use crate::report::{Measurement, Report, write};
+use crate::throughput;
 
 const SIZE: (u32, u32) = (960, 540);
 const COLOURS: [RGBColor; 6] = [
@@ -34,8 +35,8 @@ pub fn draw_all(report: &Report, folder: &Path) -> Result<()> {
             true,
         )?;
     }
-    let timeline = timeline(report, |second| second.publish_p99 as f64);
-    if timeline
+    let published = timeline(report, |second| second.publish_p99 as f64);
+    if published
         .iter()
         .any(|(_, points)| points.iter().any(|point| point.1 > 0.0))
     {
@@ -44,24 +45,27 @@ pub fn draw_all(report: &Report, folder: &Path) -> Result<()> {
             &format!("{}: publish p99 of each second", report.scenario),
             "second",
             "microseconds",
-            &timeline,
+            &published,
             None,
             true,
         )?;
     }
-    let throughput = timeline_of_bytes(report);
-    if throughput.iter().any(|(_, points)| !points.is_empty()) {
+    let produced = timeline(report, |second| second.produced_bytes as f64 / 1e6);
+    if produced.iter().any(|(_, points)| !points.is_empty()) {
         draw(
-            &folder.join("throughput.svg"),
+            &folder.join("timeline-throughput.svg"),
             &format!("{}: produced, each second", report.scenario),
             "second",
             "MB/s",
-            &throughput,
+            &produced,
             None,
             false,
         )?;
     }
-    Ok(())
+    match throughput::draw(report) {
+        Some(bars) => write(&folder.join("throughput.svg"), bars.as_bytes()),
+        None => Ok(()),
+    }
 }
 
 /// The x axis counts nines: 1 is p90, 2 is p99, 3 is p99.9.
@@ -119,16 +123,6 @@ fn timeline(report: &Report, of: fn(&crate::report::TimelineSecond) -> f64) -> V
     first_rounds(report)
         .map(|measured| (measured.target.clone(), points(measured)))
         .collect()
-}
-
-/// What each target took, second by second. A target named `sink` is the generator's own limit, the bound of the others.
-fn timeline_of_bytes(report: &Report) -> Vec<Line> {
-    let mut lines = timeline(report, |second| second.produced_bytes as f64 / 1e6);
-    lines
-        .iter_mut()
-        .filter(|(name, _)| name == "sink")
-        .for_each(|(name, _)| name.push_str(" (bound: the generator's limit)"));
-    lines
 }
 
 fn draw(
@@ -203,13 +197,13 @@ fn draw(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::tests::example;
+    use crate::report::tests::{cold_example, example};
 
     #[test]
     fn a_result_becomes_svg_with_a_line_for_each_target() {
         let folder = tempfile::tempdir().expect("a folder");
         draw_all(&example(), folder.path()).expect("plots");
-        for name in ["latency.svg", "timeline.svg", "throughput.svg"] {
+        for name in ["latency.svg", "timeline.svg", "timeline-throughput.svg"] {
             let svg = std::fs::read_to_string(folder.path().join(name)).expect("a plot");
             assert!(
                 svg.starts_with("<svg") && svg.contains("ours") && svg.contains("kafka"),
@@ -217,5 +211,21 @@ mod tests {
             );
             assert!(svg.matches("<polyline").count() >= 2, "{name}");
         }
+        assert!(folder.path().join("throughput.svg").exists());
+    }
+
+    #[test]
+    fn a_result_of_reading_alone_has_a_plot_of_what_was_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        draw_all(&cold_example(), folder.path()).expect("plots");
+        let svg = std::fs::read_to_string(folder.path().join("throughput.svg")).expect("a plot");
+        assert!(
+            svg.contains("cold read MB/s") && svg.contains(">ours<"),
+            "{svg}"
+        );
+        let files = std::fs::read_dir(folder.path())
+            .expect("the folder")
+            .count();
+        assert_eq!(files, 1, "there is nothing else to draw");
     }
 }

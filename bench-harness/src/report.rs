@@ -9,9 +9,10 @@ use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 
 use crate::measure::{Recorder, Second};
 use crate::observe::Machine;
+use crate::pairs;
 
 /// Raised when the stored form changes.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// One run of one scenario against one or more targets.
 #[derive(
@@ -64,6 +65,11 @@ pub struct Bound {
     pub generator_cpu: f64,
     /// Of a write, or from the intended send to the answer; empty for the kinds that have none.
     pub latency: Latency,
+    /// Of the client's limit, where there are consumers.
+    #[serde(default)]
+    pub consumed_bytes: u64,
+    #[serde(default, skip_serializing_if = "Latency::is_empty")]
+    pub end_to_end: Latency,
     /// The figures that targets are held against.
     pub figures: Vec<BoundFigure>,
 }
@@ -92,6 +98,8 @@ pub enum BoundKind {
     Durable,
     /// Append each request and answer.
     Echo,
+    /// Answer at once: what the generator itself can do.
+    Client,
 }
 
 /// A figure of a bound, and what the targets reached of it.
@@ -142,6 +150,9 @@ pub struct Measurement {
     pub round: u32,
     /// Why it is not whole, if it is not.
     pub incomplete: Option<String>,
+    /// When the window began, in milliseconds since 1970.
+    #[serde(default)]
+    pub began: u64,
     pub seconds: f64,
     pub produced_records: u64,
     pub produced_bytes: u64,
@@ -213,14 +224,33 @@ pub struct TimelineSecond {
     pub publish_p50: u64,
     pub publish_p99: u64,
     pub publish_max: u64,
+    /// HdrHistogram's own V2 form of what was meant to be sent in it; empty where there is nothing.
+    #[serde(skip)]
+    pub publish: Vec<u8>,
+    #[serde(skip)]
+    pub end_to_end: Vec<u8>,
+}
+
+fn pack(histogram: &Histogram<u64>) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    V2Serializer::new()
+        .serialize(histogram, &mut bytes)
+        .map_err(|error| anyhow!("cannot store a histogram: {error}"))?;
+    Ok(bytes)
+}
+
+/// The histogram that was stored; an empty one where there was nothing.
+pub fn unpack(mut bytes: &[u8]) -> Result<Histogram<u64>> {
+    if bytes.is_empty() {
+        return Ok(Histogram::new(3)?);
+    }
+    Deserializer::new()
+        .deserialize(&mut bytes)
+        .map_err(|error| anyhow!("a stored histogram is broken: {error}"))
 }
 
 impl Latency {
     pub fn new(histogram: &Histogram<u64>) -> Result<Self> {
-        let mut bytes = Vec::new();
-        V2Serializer::new()
-            .serialize(histogram, &mut bytes)
-            .map_err(|error| anyhow!("cannot store a histogram: {error}"))?;
         let at = |percentile| histogram.value_at_percentile(percentile);
         Ok(Self {
             count: histogram.len(),
@@ -231,36 +261,39 @@ impl Latency {
             p99_9: at(99.9),
             p99_99: at(99.99),
             max: histogram.max(),
-            histogram: bytes,
+            histogram: pack(histogram)?,
         })
     }
 
+    fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
     pub fn histogram(&self) -> Result<Histogram<u64>> {
-        if self.histogram.is_empty() {
-            return Ok(Histogram::new(3)?);
-        }
-        Deserializer::new()
-            .deserialize(&mut &self.histogram[..])
-            .map_err(|error| anyhow!("a stored histogram is broken: {error}"))
+        unpack(&self.histogram)
     }
 }
 
-impl From<&Second> for TimelineSecond {
-    fn from(second: &Second) -> Self {
+impl TimelineSecond {
+    fn new(second: &Second) -> Result<Self> {
         let at = |percentile| {
-            second
-                .publish
-                .as_ref()
-                .map_or(0, |publish| publish.value_at_percentile(percentile))
+            let publish = second.publish.as_ref();
+            publish.map_or(0, |publish| publish.value_at_percentile(percentile))
         };
-        Self {
+        let packed = |histogram: &Option<Histogram<u64>>| match histogram {
+            Some(histogram) => pack(histogram),
+            None => Ok(Vec::new()),
+        };
+        Ok(Self {
             produced_records: second.acknowledged_records,
             produced_bytes: second.acknowledged_bytes,
             consumed_bytes: second.consumed_bytes,
             publish_p50: at(50.0),
             publish_p99: at(99.0),
             publish_max: at(100.0),
-        }
+            publish: packed(&second.publish)?,
+            end_to_end: packed(&second.end_to_end)?,
+        })
     }
 }
 
@@ -277,7 +310,8 @@ impl Measurement {
         self.publish = Latency::new(&recorder.publish)?;
         self.lateness = Latency::new(&recorder.lateness)?;
         self.end_to_end = Latency::new(&recorder.end_to_end()?)?;
-        self.timeline = recorder.seconds.iter().map(TimelineSecond::from).collect();
+        let seconds = recorder.seconds.iter().map(TimelineSecond::new);
+        self.timeline = seconds.collect::<Result<_>>()?;
         if self.incomplete.is_none() {
             self.incomplete = recorder.first_error;
         }
@@ -335,10 +369,28 @@ impl Measurement {
     }
 }
 
+impl BoundKind {
+    /// For where there is no room for all that `about` says.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Write => "receive + check + write",
+            Self::Send => "send from memory",
+            Self::Cold => "sendfile from a cold file",
+            Self::Durable => "durable writes",
+            Self::Echo => "echo + append",
+            Self::Client => "the client's limit",
+        }
+    }
+}
+
 impl Bound {
     /// MB (10^6) a second.
     pub fn rate(&self) -> f64 {
         ratio(self.bytes as f64 / 1e6, self.seconds)
+    }
+
+    pub fn consumed_rate(&self) -> f64 {
+        ratio(self.consumed_bytes as f64 / 1e6, self.seconds)
     }
 
     pub fn steps_a_second(&self) -> f64 {
@@ -354,6 +406,14 @@ impl Bound {
     pub fn cpu_a_step(&self) -> f64 {
         ratio(self.cpu * 1e6, self.steps as f64)
     }
+}
+
+/// What is written for others: with the ratios, which are stored nowhere else as they follow from the rest.
+#[derive(serde::Serialize)]
+struct Json<'a> {
+    #[serde(flatten)]
+    report: &'a Report,
+    ratios: Vec<pairs::Ratios<'a>>,
 }
 
 /// 0 where there is nothing to divide by: tables show it as a dash.
@@ -387,6 +447,7 @@ impl Report {
     pub fn slim(mut self) -> Self {
         for bound in &mut self.bounds {
             bound.latency.histogram.clear();
+            bound.end_to_end.histogram.clear();
         }
         for measurement in &mut self.measurements {
             measurement.timeline.clear();
@@ -406,9 +467,13 @@ impl Report {
             .with_context(|| format!("cannot create {}", folder.display()))?;
         let bytes = rkyv::to_bytes::<rkyv::rancor::Error>(self)?;
         write(&folder.join("result.rkyv"), &bytes)?;
+        let whole = Json {
+            report: self,
+            ratios: pairs::ratios(self),
+        };
         write(
             &folder.join("result.json"),
-            serde_json::to_string_pretty(self)?.as_bytes(),
+            serde_json::to_string_pretty(&whole)?.as_bytes(),
         )
     }
 
@@ -453,6 +518,7 @@ pub mod tests {
                 measurements.push(Measurement {
                     target: target.to_owned(),
                     round,
+                    began: 1_700_000_000_250,
                     seconds: 10.0,
                     produced_records: 1_000_000 / factor,
                     produced_bytes: 1_000_000_000 / factor,
@@ -464,6 +530,7 @@ pub mod tests {
                             publish_p50: 500,
                             publish_p99: 900,
                             publish_max: 999,
+                            publish: pack(&publish).expect("packed"),
                             ..Default::default()
                         };
                         10
@@ -486,6 +553,21 @@ pub mod tests {
         }
     }
 
+    /// A report of one target that was read from and not written to: 1000 MB in 2.5 s.
+    pub fn cold_example() -> Report {
+        let cold = Measurement {
+            target: "ours".to_owned(),
+            seconds: 2.6,
+            cold_bytes: 1_000_000_000,
+            cold_seconds: 2.5,
+            ..Default::default()
+        };
+        Report {
+            measurements: vec![cold],
+            ..example()
+        }
+    }
+
     /// A bound of 200 MB/s, 0.1 processor seconds a GB and latencies of 250 us.
     pub fn bound(kind: BoundKind) -> Bound {
         let mut latency = Histogram::<u64>::new_with_bounds(1, 120_000_000, 3).expect("bounds");
@@ -499,6 +581,8 @@ pub mod tests {
             cpu: 0.1,
             generator_cpu: 0.2,
             latency: Latency::new(&latency).expect("a latency"),
+            consumed_bytes: 0,
+            end_to_end: Latency::default(),
             figures: Vec::new(),
         }
     }
@@ -522,6 +606,29 @@ pub mod tests {
             publish.value_at_percentile(50.0),
             report.measurements[1].publish.p50
         );
+    }
+
+    #[test]
+    fn the_json_holds_each_ratio_pair_by_pair() {
+        let folder = tempfile::tempdir().expect("a folder");
+        example().store(folder.path()).expect("stored");
+        let text = fs::read_to_string(folder.path().join("result.json")).expect("a file");
+        let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        assert_eq!(json["scenario"], "example", "as before");
+        let ratios = &json["ratios"][0];
+        assert_eq!(
+            (&ratios["target"], &ratios["base"]),
+            (&"ours".into(), &"kafka".into())
+        );
+        let figures = ratios["figures"].as_array().expect("figures");
+        let cpu = figures
+            .iter()
+            .find(|figure| figure["name"] == "CPU s/GB, process");
+        let expected = serde_json::json!({
+            "name": "CPU s/GB, process", "median": 0.25, "least": 0.25, "most": 0.25,
+            "pairs": [{"round": 0, "ratio": 0.25}, {"round": 1, "ratio": 0.25}],
+        });
+        assert_eq!(cpu, Some(&expected));
     }
 
     #[test]

@@ -421,6 +421,7 @@ fn load(
     let mut measurement = Measurement {
         target: target.name.clone(),
         round,
+        began: phases.window_date(),
         memory_limit: target.pid.and_then(crate::placement::memory_limit),
         ..Measurement::default()
     };

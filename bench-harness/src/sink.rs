@@ -11,7 +11,7 @@ use anyhow::{Result, anyhow, bail, ensure};
 use bytes::{Bytes, BytesMut};
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use glommio::net::{TcpListener, TcpStream};
-use glommio::{LocalExecutorBuilder, Placement};
+use glommio::{GlommioError, LocalExecutorBuilder, Placement};
 use kafka_protocol::messages::api_versions_response::ApiVersion;
 use kafka_protocol::messages::create_topics_response::CreatableTopicResult;
 use kafka_protocol::messages::delete_topics_response::DeletableTopicResult;
@@ -27,6 +27,8 @@ use kafka_protocol::messages::*;
 use kafka_protocol::protocol::{
     Decodable, Encodable, HeaderVersion, Request, StrBytes, decode_request_header_from_buffer,
 };
+
+use rustix::process::Signal;
 
 use crate::batches::BatchHeader;
 
@@ -63,23 +65,27 @@ struct State {
 
 type Shared = Rc<RefCell<State>>;
 
-/// Serves until the process ends.
-pub fn serve(address: &str) -> Result<()> {
-    let (host, port) = address
+/// Serves until the process ends, or with the process that started it.
+pub fn serve(address: &str, with_parent: bool) -> Result<()> {
+    if with_parent {
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    }
+    let (host, _) = address
         .rsplit_once(':')
         .ok_or_else(|| anyhow!("--listen {address}: HOST:PORT"))?;
-    let state = State {
-        address: (host.to_owned(), port.parse()?),
-        ..State::default()
-    };
-    let address = address.to_owned();
+    let (host, address) = (host.to_owned(), address.to_owned());
     let serve = LocalExecutorBuilder::new(Placement::Unbound)
         .name("sink")
         .spawn(move || async move {
-            let listener = TcpListener::bind(&address)
-                .map_err(|error| anyhow!("cannot listen on {address}: {error}"))?;
-            crate::say(&format!("sink on {address}"));
-            let state: Shared = Rc::new(RefCell::new(state));
+            let explain = |error: GlommioError<()>| anyhow!("cannot listen on {address}: {error}");
+            let listener = TcpListener::bind(&address).map_err(explain)?;
+            // Port 0 asks for any that is free.
+            let port = listener.local_addr().map_err(explain)?.port();
+            crate::say(&format!("sink on {host}:{port}"));
+            let state: Shared = Rc::new(RefCell::new(State {
+                address: (host, port.into()),
+                ..State::default()
+            }));
             loop {
                 let stream = listener
                     .accept()

@@ -1,15 +1,10 @@
-//! Results for people: a table, the ratios pair by pair, and HdrHistogram logs for other viewers.
+//! Results for people: a table, and the ratios pair by pair.
 
 use std::fmt::Write;
-use std::path::Path;
-use std::time::{Duration, SystemTime};
-
-use anyhow::{Result, anyhow};
-use hdrhistogram::serialization::V2DeflateSerializer;
-use hdrhistogram::serialization::interval_log::IntervalLogWriterBuilder;
 
 use crate::bounds;
-use crate::report::{Latency, Measurement, Report, ratio, write as write_file};
+use crate::pairs::{self, Ratios, Spread};
+use crate::report::{Measurement, Report, ratio};
 
 /// A figure of a measurement, with how it is written.
 pub struct Figure {
@@ -31,7 +26,7 @@ pub enum Held {
 }
 
 /// Figures that are compared; 0 stands for "not measured".
-pub const FIGURES: [Figure; 22] = [
+pub const FIGURES: [Figure; 24] = [
     Figure {
         name: "produced records/s",
         of: Measurement::records_a_second,
@@ -98,6 +93,16 @@ pub const FIGURES: [Figure; 22] = [
         held: Some(Held::Latency),
     },
     Figure {
+        name: "end to end p99.99 us",
+        of: |measured| measured.end_to_end.p99_99 as f64,
+        held: None,
+    },
+    Figure {
+        name: "end to end max us",
+        of: |measured| measured.end_to_end.max as f64,
+        held: None,
+    },
+    Figure {
         name: "generator late p99 us",
         of: |measured| measured.lateness.p99 as f64,
         held: None,
@@ -144,25 +149,6 @@ pub const FIGURES: [Figure; 22] = [
     },
 ];
 
-/// Median and spread of a target's rounds.
-struct Spread {
-    least: f64,
-    median: f64,
-    most: f64,
-}
-
-impl Spread {
-    fn of(mut values: Vec<f64>) -> Option<Self> {
-        values.sort_by(f64::total_cmp);
-        let (least, most) = (*values.first()?, *values.last()?);
-        Some(Self {
-            least,
-            median: f64::midpoint(values[(values.len() - 1) / 2], values[values.len() / 2]),
-            most,
-        })
-    }
-}
-
 /// The whole result as text: one column a target; with several, each target's ratio to the last one, round by round.
 pub fn render(report: &Report) -> String {
     let mut text = String::new();
@@ -202,14 +188,9 @@ pub fn render(report: &Report) -> String {
         }
         let _ = writeln!(text);
     }
-    if let Some((base, others)) = targets
-        .split_last()
-        .filter(|(_, others)| !others.is_empty())
-    {
-        others
-            .iter()
-            .for_each(|target| ratios(&mut text, report, target, base));
-    }
+    pairs::ratios(report)
+        .iter()
+        .for_each(|ratios| render_ratios(&mut text, ratios));
     text.push_str(&bounds::beside::render(report));
     for measured in report
         .measurements
@@ -227,30 +208,22 @@ pub fn render(report: &Report) -> String {
     text
 }
 
-/// Ratios of the same round, so that a machine that drifts drifts for both.
-fn ratios(text: &mut String, report: &Report, target: &str, base: &str) {
+fn render_ratios(text: &mut String, ratios: &Ratios<'_>) {
     let _ = writeln!(
         text,
         "\n{:<34}{:>16}   least to most, pair by pair",
-        format!("{target} to {base}"),
+        format!("{} to {}", ratios.target, ratios.base),
         "ratio"
     );
-    for figure in &FIGURES {
-        let pairs = report.of(target).filter_map(|mine| {
-            let theirs = report.of(base).find(|theirs| theirs.round == mine.round)?;
-            let (mine, theirs) = ((figure.of)(mine), (figure.of)(theirs));
-            (mine > 0.0 && theirs > 0.0).then(|| mine / theirs)
-        });
-        if let Some(spread) = Spread::of(pairs.collect()) {
-            let _ = writeln!(
-                text,
-                "{:<34}{:>16}   {} to {}",
-                figure.name,
-                number(spread.median),
-                number(spread.least),
-                number(spread.most)
-            );
-        }
+    for figure in &ratios.figures {
+        let _ = writeln!(
+            text,
+            "{:<34}{:>16}   {} to {}",
+            figure.name,
+            number(figure.spread.median),
+            number(figure.spread.least),
+            number(figure.spread.most)
+        );
     }
 }
 
@@ -310,43 +283,6 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// One `.hlog` a measurement and kind of latency, in the format that HdrHistogram's viewers open. Values are microseconds.
-pub fn write_histogram_logs(report: &Report, folder: &Path) -> Result<()> {
-    for measured in &report.measurements {
-        for (kind, latency) in [
-            ("publish", &measured.publish),
-            ("end-to-end", &measured.end_to_end),
-        ] {
-            if latency.count > 0 {
-                let name = format!(
-                    "{}-round{}-{kind}.hlog",
-                    measured.target,
-                    measured.round + 1
-                );
-                write_file(&folder.join(name), &log(latency, measured.seconds)?)?;
-            }
-        }
-    }
-    Ok(())
-}
-
-fn log(latency: &Latency, seconds: f64) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let mut serializer = V2DeflateSerializer::new();
-    let mut writer = IntervalLogWriterBuilder::new()
-        .with_start_time(SystemTime::UNIX_EPOCH)
-        .begin_log_with(&mut bytes, &mut serializer)?;
-    writer
-        .write_histogram(
-            &latency.histogram()?,
-            Duration::ZERO,
-            Duration::from_secs_f64(seconds),
-            None,
-        )
-        .map_err(|error| anyhow!("cannot write a histogram log: {error:?}"))?;
-    Ok(bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -375,6 +311,26 @@ mod tests {
     }
 
     #[test]
+    fn the_table_shows_the_far_end_of_both_latencies() {
+        let mut report = example();
+        for measured in &mut report.measurements {
+            measured.end_to_end = measured.publish.clone();
+            (measured.end_to_end.p99_99, measured.end_to_end.max) = (777_000, 888_000);
+        }
+        let text = render(&report);
+        for (name, wanted) in [
+            ("publish p99.99 us", "999.0"),
+            ("publish max us", "999.0"),
+            ("end to end p99.99 us", "777000"),
+            ("end to end max us", "888000"),
+        ] {
+            let line = text.lines().find(|line| line.starts_with(name));
+            let value = line.and_then(|line| line.split_at(34).1.split_whitespace().next());
+            assert_eq!(value, Some(wanted), "{name}: {text}");
+        }
+    }
+
+    #[test]
     fn two_results_stand_side_by_side() {
         let (first, mut second) = (example(), example());
         second
@@ -387,22 +343,5 @@ mod tests {
             .find(|line| line.starts_with("CPU s/GB, process"))
             .expect("a line");
         assert!(cpu.trim_end().ends_with("3.000"), "{cpu}");
-    }
-
-    #[test]
-    fn histogram_logs_are_read_back_by_their_format() {
-        use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
-        let report = example();
-        let bytes = log(&report.measurements[0].publish, 10.0).expect("a log");
-        let entries: Vec<LogEntry<'_>> = IntervalLogIterator::new(&bytes)
-            .filter_map(std::result::Result::ok)
-            .collect();
-        assert!(
-            entries
-                .iter()
-                .any(|entry| matches!(entry, LogEntry::Interval(_))),
-            "{}",
-            String::from_utf8_lossy(&bytes)
-        );
     }
 }

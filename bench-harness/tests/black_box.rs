@@ -181,7 +181,7 @@ fn every_result_stands_beside_its_bound() {
     let result = json(&out);
     let bounds = result["bounds"].as_array().expect("bounds");
     let kinds: Vec<_> = bounds.iter().map(|bound| bound["kind"].as_str()).collect();
-    assert_eq!(kinds, [Some("echo"), Some("send")]);
+    assert_eq!(kinds, [Some("echo"), Some("send"), Some("client")]);
     for bound in bounds {
         assert!(bound["seconds"].as_f64() > Some(0.9), "{bound}");
         assert!(bound["steps"].as_u64() > Some(0) && bound["cpu"].as_f64() > Some(0.0));

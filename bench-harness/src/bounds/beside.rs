@@ -85,6 +85,24 @@ const P99_9: Row = row(
     |measured| measured.publish.p99_9 as f64,
     |bound| bound.latency.p99_9 as f64,
 );
+const CONSUMED_BY_CLIENT: Row = row(
+    "consumed MB/s",
+    Held::Rate,
+    Measurement::consumed_rate,
+    Bound::consumed_rate,
+);
+const END_TO_END_P50: Row = row(
+    "end to end p50 us",
+    Held::Latency,
+    |measured| measured.end_to_end.p50 as f64,
+    |bound| bound.end_to_end.p50 as f64,
+);
+const END_TO_END_P99: Row = row(
+    "end to end p99 us",
+    Held::Latency,
+    |measured| measured.end_to_end.p99 as f64,
+    |bound| bound.end_to_end.p99 as f64,
+);
 
 fn rows(kind: BoundKind) -> &'static [Row] {
     match kind {
@@ -93,18 +111,30 @@ fn rows(kind: BoundKind) -> &'static [Row] {
         BoundKind::Cold => &[COLD, CPU_A_GIGABYTE_SENT],
         BoundKind::Durable => &[BATCHES, P50, P99, P99_9],
         BoundKind::Echo => &[BATCHES, CPU_A_BATCH, P50, P99, P99_9],
+        BoundKind::Client => &[
+            PRODUCED,
+            CONSUMED_BY_CLIENT,
+            P50,
+            P99,
+            END_TO_END_P50,
+            END_TO_END_P99,
+        ],
     }
 }
 
 /// Writes the figures of every bound, with those of the targets: the better round of each, and how many times the bound's
-/// it is.
+/// it is. A figure that nobody has is left out.
 pub fn put_beside(report: &mut Report) {
     let mut bounds = std::mem::take(&mut report.bounds);
     for bound in &mut bounds {
         let figures = rows(bound.kind)
             .iter()
             .map(|row| figure(report, bound, row));
-        bound.figures = figures.collect();
+        let is_there = |figure: &BoundFigure| {
+            let of_targets = figure.targets.iter().map(|beside| beside.value);
+            of_targets.fold(figure.value, f64::max) > 0.0
+        };
+        bound.figures = figures.filter(is_there).collect();
     }
     report.bounds = bounds;
 }
@@ -186,6 +216,37 @@ mod tests {
             ("250.0", "2.000", "4.000")
         );
         assert!(text.contains("bound: a loop"), "{text}");
+    }
+
+    #[test]
+    fn the_clients_limit_has_the_figures_of_what_the_client_did() {
+        let mut report = example();
+        let limit = Bound {
+            consumed_bytes: 2_000_000_000,
+            ..bound(BoundKind::Client)
+        };
+        report.bounds = vec![limit];
+        put_beside(&mut report);
+        let figures = |report: &Report| -> Vec<(String, f64, f64)> {
+            let figures = report.bounds[0].figures.iter();
+            figures
+                .map(|figure| (figure.name.clone(), figure.value, figure.targets[0].ratio))
+                .collect()
+        };
+        let found = figures(&report);
+        assert_eq!(found[0], ("produced MB/s".to_owned(), 200.0, 0.5));
+        assert_eq!(found[1], ("consumed MB/s".to_owned(), 400.0, 0.0));
+        let names: Vec<&str> = found.iter().map(|figure| figure.0.as_str()).collect();
+        assert_eq!(names[2..], ["publish p50 us", "publish p99 us"]);
+        for measured in &mut report.measurements {
+            measured.consumed_bytes = 8_000_000_000;
+            measured.end_to_end = measured.publish.clone();
+        }
+        report.bounds[0].end_to_end = report.bounds[0].latency.clone();
+        put_beside(&mut report);
+        let found = figures(&report);
+        assert_eq!(found[1], ("consumed MB/s".to_owned(), 400.0, 2.0));
+        assert_eq!(found[4], ("end to end p50 us".to_owned(), 250.0, 2.0));
     }
 
     #[test]

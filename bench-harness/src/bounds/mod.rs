@@ -4,6 +4,7 @@
 //! itself; the other side runs on the generator's.
 
 pub mod beside;
+mod client;
 mod echo;
 mod reading;
 mod writing;
@@ -43,6 +44,8 @@ enum Plan {
     Durable { writes: u64 },
     /// Append each request to a file and answer, under the scenario's own producers.
     Echo,
+    /// Answer at once, to the scenario's own producers and consumers.
+    Client,
 }
 
 /// Which bounds belong to a scenario, by what it says: every kind of load that it puts on a broker has one.
@@ -76,6 +79,9 @@ fn of(scenario: &Scenario) -> Vec<Plan> {
             readers: cold.count as usize,
             bytes: prefill.mebibytes << 20,
         });
+    }
+    if scenario.producers.is_some() {
+        plans.push(Plan::Client);
     }
     plans
 }
@@ -144,6 +150,7 @@ pub fn measure(
             Plan::Cold { readers, bytes } => reading::from_disk(readers, bytes, &place),
             Plan::Durable { writes } => writing::durable(writes, &place),
             Plan::Echo => echo::measure(scenario, &place),
+            Plan::Client => client::measure(scenario, &place, interrupted),
         };
         let bound = measured.with_context(|| format!("bound of {}", scenario.name))?;
         crate::say(&format!("bound: {}", bound.about));
@@ -163,6 +170,8 @@ impl Bound {
             cpu: moved.processor,
             generator_cpu: 0.0,
             latency: Latency::default(),
+            consumed_bytes: 0,
+            end_to_end: Latency::default(),
             figures: Vec::new(),
         }
     }
@@ -238,12 +247,14 @@ mod tests {
             ("fsync-every-ack", vec![Plan::Durable { writes: 40 }]),
             ("tail", vec![Plan::Echo, send(4)]),
             ("fan-out-50", vec![Plan::Echo, send(50)]),
-            ("cold-read-10", vec![cold(10, 1 << 30)]),
             ("consumer-behind", vec![Plan::Echo, cold(1, 2 << 30)]),
             ("tail-and-cold", vec![Plan::Echo, send(1), cold(2, 1 << 30)]),
         ] {
+            let wanted: Vec<Plan> = wanted.into_iter().chain([Plan::Client]).collect();
             assert_eq!(plans(name), wanted, "{name}");
         }
+        // Without producers the client has nothing to send to a sink.
+        assert_eq!(plans("cold-read-10"), [cold(10, 1 << 30)]);
     }
 
     #[test]
@@ -257,11 +268,15 @@ mod tests {
             of(&Scenario::parse(&text).expect("a scenario"))
         };
         let durable = Plan::Durable { writes: 10 };
-        assert_eq!(scenario("1", "[1, 5]", ""), std::slice::from_ref(&durable));
-        assert_eq!(scenario("60", "60", ""), std::slice::from_ref(&durable));
-        assert_eq!(scenario("1", "1", "rate = 100"), [durable, Plan::Echo]);
-        assert_eq!(scenario("2", "[1, 5]", ""), [Plan::Echo]);
-        assert_eq!(scenario("never", "1", ""), [Plan::Echo]);
+        let (echo, client) = (Plan::Echo, Plan::Client);
+        let flushed = [durable.clone(), client.clone()];
+        assert_eq!(scenario("1", "[1, 5]", ""), flushed);
+        assert_eq!(scenario("60", "60", ""), flushed);
+        let both = [durable, echo.clone(), client.clone()];
+        assert_eq!(scenario("1", "1", "rate = 100"), both);
+        let appended = [echo, client];
+        assert_eq!(scenario("2", "[1, 5]", ""), appended);
+        assert_eq!(scenario("never", "1", ""), appended);
     }
 
     #[test]

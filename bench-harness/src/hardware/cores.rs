@@ -2,36 +2,45 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
 use glommio::{LocalExecutorBuilder, Placement, channels::shared_channel};
 
-use super::{SECONDS, line, repeat};
+use super::repeat;
+use super::sheet::Sheet;
 use crate::placement;
 
 const CHUNK: usize = 1 << 20;
+/// How often the clock is looked at: a look costs as much as a hop.
+const BETWEEN_LOOKS: u64 = 128;
 
-pub fn print() -> Result<()> {
+pub fn measure(mut sheet: Sheet) -> Result<()> {
     let from = vec![3_u8; CHUNK];
     let mut to = vec![0_u8; CHUNK];
-    repeat(SECONDS, |_| {
+    let bytes = [("bytes", CHUNK as u64)];
+    let checked = repeat(sheet.seconds, |_| {
         std::hint::black_box(crc32c::crc32c(std::hint::black_box(&from)));
         Ok(())
-    })?
-    .print("CRC-32C of 1 MiB", CHUNK as u64);
-    repeat(SECONDS, |_| {
+    })?;
+    sheet.repeated("CRC-32C", &bytes, &checked);
+    let copied = repeat(sheet.seconds, |_| {
         to.copy_from_slice(std::hint::black_box(&from));
         std::hint::black_box(&mut to);
         Ok(())
-    })?
-    .print("copy of 1 MiB", CHUNK as u64);
+    })?;
+    sheet.repeated("copy", &bytes, &copied);
     let cores: Vec<usize> = placement::own_cores()?.into_iter().collect();
     let [first, second, ..] = cores[..] else {
-        crate::say("one core only: no messages between cores to measure");
-        return Ok(());
+        sheet.remark("one core only: no messages between cores to measure".to_owned());
+        return sheet.end();
     };
-    spinning_hop(first, second)?;
-    channel_hop(first, second)
+    let pair = [("core", first as u64), ("other core", second as u64)];
+    let nanos = spinning_hop(first, second, sheet.seconds)?;
+    sheet.time("there and back between two cores, spinning", &pair, nanos);
+    let nanos = channel_hop(first, second, sheet.seconds)?;
+    sheet.time("message of a stream between two executors", &pair, nanos);
+    sheet.end()
 }
 
 /// Apart from its neighbours in memory: processors fetch cache lines in pairs.
@@ -39,51 +48,55 @@ pub fn print() -> Result<()> {
 #[repr(align(128))]
 struct Alone(AtomicU64);
 
-/// Two threads that spin on one cache line each: the least that a hop can cost.
-fn spinning_hop(first: usize, second: usize) -> Result<()> {
-    const ROUNDS: u64 = 1_000_000;
+/// Two threads that spin on one cache line each: the least that a hop can cost, in nanoseconds there and back.
+fn spinning_hop(first: usize, second: usize, seconds: f64) -> Result<f64> {
+    const END: u64 = u64::MAX;
     let (there, back) = (Arc::new(Alone::default()), Arc::new(Alone::default()));
     let answering = std::thread::spawn({
         let (there, back) = (there.clone(), back.clone());
         move || {
             pin(second);
-            (1..=ROUNDS).for_each(|round| {
-                while there.0.load(Ordering::Acquire) < round {
+            let mut answered = 0;
+            while answered != END {
+                let round = there.0.load(Ordering::Acquire);
+                if round == answered {
                     std::hint::spin_loop();
+                    continue;
                 }
+                answered = round;
                 back.0.store(round, Ordering::Release);
-            });
+            }
         }
     });
     pin(first);
-    let begin = std::time::Instant::now();
-    (1..=ROUNDS).for_each(|round| {
-        there.0.store(round, Ordering::Release);
-        while back.0.load(Ordering::Acquire) < round {
-            std::hint::spin_loop();
+    let (begin, mut rounds) = (Instant::now(), 0);
+    loop {
+        for _ in 0..BETWEEN_LOOKS {
+            rounds += 1;
+            there.0.store(rounds, Ordering::Release);
+            while back.0.load(Ordering::Acquire) < rounds {
+                std::hint::spin_loop();
+            }
         }
-    });
-    let nanos = begin.elapsed().as_nanos() as f64 / ROUNDS as f64;
-    answering
-        .join()
-        .map_err(|_| anyhow!("the other core panicked"))?;
-    line(
-        &format!("there and back between cores {first} and {second}, spinning"),
-        &format!("{nanos:>9.0} ns"),
-    );
-    Ok(())
+        if begin.elapsed().as_secs_f64() >= seconds {
+            break;
+        }
+    }
+    let nanos = begin.elapsed().as_nanos() as f64 / rounds as f64;
+    there.0.store(END, Ordering::Release);
+    let answered = answering.join();
+    answered.map_err(|_| anyhow!("the other core panicked"))?;
+    Ok(nanos)
 }
 
 fn pin(core: usize) {
     placement::pin_thread(&[core].into());
 }
 
-/// A stream of messages between two executors, both asleep when they have nothing to do.
-fn channel_hop(first: usize, second: usize) -> Result<()> {
-    const MESSAGES: u64 = 1_000_000;
+/// A stream of messages between two executors, both asleep when they have nothing to do: nanoseconds a message.
+fn channel_hop(first: usize, second: usize, seconds: f64) -> Result<f64> {
     let (sender, receiver) = shared_channel::new_bounded::<u64>(1024);
     let start = |core| LocalExecutorBuilder::new(Placement::Fixed(core)).name("hop");
-    let begin = std::time::Instant::now();
     let receiving = start(second)
         .spawn(move || async move {
             let receiver = receiver.connect().await;
@@ -91,30 +104,27 @@ fn channel_hop(first: usize, second: usize) -> Result<()> {
             while receiver.recv().await.is_some() {
                 received += 1;
             }
-            received
+            (received, Instant::now())
         })
         .map_err(|error| anyhow!("{error}"))?;
     let sending = start(first)
         .spawn(move || async move {
             let sender = sender.connect().await;
-            for message in 0..MESSAGES {
-                if sender.send(message).await.is_err() {
+            let (begin, mut sent) = (Instant::now(), 0_u64);
+            loop {
+                for _ in 0..BETWEEN_LOOKS {
+                    sent += u64::from(sender.send(sent).await.is_ok());
+                }
+                if begin.elapsed().as_secs_f64() >= seconds {
                     break;
                 }
             }
+            (sent, begin)
         })
         .map_err(|error| anyhow!("{error}"))?;
-    sending.join().map_err(|error| anyhow!("{error}"))?;
-    let received: u64 = receiving.join().map_err(|error| anyhow!("{error}"))?;
-    (received == MESSAGES)
-        .then_some(())
-        .context("messages were lost between two executors")?;
-    line(
-        "stream of messages between two executors",
-        &format!(
-            "{:>9.0} ns each",
-            begin.elapsed().as_nanos() as f64 / MESSAGES as f64
-        ),
-    );
-    Ok(())
+    let (sent, begin) = sending.join().map_err(|error| anyhow!("{error}"))?;
+    let (received, end) = receiving.join().map_err(|error| anyhow!("{error}"))?;
+    (received == sent && sent > 0)
+        .then(|| (end - begin).as_nanos() as f64 / sent as f64)
+        .context("messages were lost between two executors")
 }

@@ -12,63 +12,58 @@ use rustix::io::{ReadWriteFlags, pread, pwrite, pwritev2};
 
 use super::files::Scratch;
 use super::loops::{self, CHUNK, flood, pair};
-use super::{Aligned, Repeated, SECONDS, line, processor_seconds, repeat, thread_seconds};
+use super::sheet::Sheet;
+use super::{Aligned, Repeated, processor_seconds, repeat, thread_seconds};
 
 /// The file that all writes go round in.
 const FILE_BYTES: u64 = 1 << 30;
 
-pub fn print(folder: &Path) -> Result<()> {
+pub fn measure(folder: &Path, mut sheet: Sheet) -> Result<()> {
     let scratch = Scratch::direct(folder)?;
     if !scratch.is_direct {
-        crate::say(&format!(
+        sheet.remark(format!(
             "{}: no O_DIRECT on this filesystem, figures are of the page cache",
             folder.display()
         ));
     }
     scratch.fill(FILE_BYTES)?;
     let file = &scratch.file;
-    let writes = |size: usize, depth, flags| {
+    let seconds = sheet.seconds;
+    let mut write = |name, size: usize, depth, flags| -> Result<()> {
         let blocks = FILE_BYTES / size as u64;
-        writes(file, blocks, size, depth, flags, SECONDS)
+        let written = writes(file, blocks, size, depth, flags, seconds)?;
+        sheet.repeated(name, &[("bytes", size as u64), ("depth", depth)], &written);
+        Ok(())
     };
     for size in [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20] {
         for depth in [1, 4, 16] {
-            writes(size, depth, ReadWriteFlags::empty())?.print(
-                &format!("write {:>4} KiB, depth {depth}", size >> 10),
-                size as u64,
-            );
+            write("write", size, depth, ReadWriteFlags::empty())?;
         }
     }
     for size in [4 << 10, 64 << 10] {
         for depth in [1, 4, 16, 64] {
-            writes(size, depth, ReadWriteFlags::DSYNC)?.print(
-                &format!("write {:>4} KiB, RWF_DSYNC, depth {depth}", size >> 10),
-                size as u64,
-            );
+            write("RWF_DSYNC write", size, depth, ReadWriteFlags::DSYNC)?;
         }
     }
     for size in [4 << 10, 128 << 10, 1 << 20] {
         let mut buffer = Aligned::new(size, 1);
         let blocks = FILE_BYTES / size as u64;
-        let read = repeat(SECONDS, |step| {
-            pread(
-                file,
-                buffer.bytes_mut(),
-                step.wrapping_mul(7919) % blocks * size as u64,
-            )?;
+        let read = repeat(seconds, |step| {
+            let at = step.wrapping_mul(7919) % blocks * size as u64;
+            pread(file, buffer.bytes_mut(), at)?;
             Ok(())
         })?;
-        read.print(
-            &format!("cold read {:>4} KiB, depth 1", size >> 10),
-            size as u64,
-        );
+        sheet.repeated("cold read", &[("bytes", size as u64), ("depth", 1)], &read);
     }
-    receive_check_write("one write at a time", |buffer, at| {
+    receive_check_write(&mut sheet, 1, |buffer, at| {
         pwrite(file, buffer.bytes(), at)?;
         Ok(buffer)
     })?;
     let writers = Writers::start(file)?;
-    receive_check_write("4 writes under way", |buffer, at| writers.write(buffer, at))
+    receive_check_write(&mut sheet, Writers::COUNT, |buffer, at| {
+        writers.write(buffer, at)
+    })?;
+    sheet.end()
 }
 
 /// Sequential writes of `size` bytes by so many threads, each with one in flight, round and round in that many blocks of a
@@ -157,30 +152,26 @@ impl Writers {
     }
 }
 
-/// The loop of one connection. Its processor time is the process's less the sender's: writers are threads of their own.
+/// The loop of one connection, with so many writes under way. Its processor time is the process's less the sender's:
+/// writers are threads of their own.
 fn receive_check_write(
-    name: &str,
+    sheet: &mut Sheet,
+    depth: u64,
     mut write: impl FnMut(Aligned, u64) -> Result<Aligned>,
 ) -> Result<()> {
     let (client, mut server) = pair()?;
+    let processor = processor_seconds();
     let sender = std::thread::spawn(move || {
         flood(client, Aligned::new(CHUNK, 3).bytes());
         thread_seconds()
     });
-    let processor = processor_seconds();
-    let mut moved = loops::receive_check_write(&mut server, CHUNK, SECONDS, |buffer, before| {
-        write(buffer, before % FILE_BYTES)
+    let mut moved = loops::receive_check_write(&mut server, CHUNK, sheet.seconds, |buffer, at| {
+        write(buffer, at % FILE_BYTES)
     })?;
     drop(server);
     let sending = sender.join().map_err(|_| anyhow!("the sender panicked"))?;
     moved.processor = (processor_seconds() - processor - sending).max(0.0);
-    line(
-        &format!("bare loop: receive + CRC-32C + write, {name}"),
-        &format!(
-            "{:>9.1} MB/s   CPU {:>6.3} s/GB without the sender",
-            moved.rate(),
-            moved.cpu_a_gigabyte()
-        ),
-    );
+    let parameters = [("bytes", CHUNK as u64), ("depth", depth)];
+    sheet.moved("receive + CRC-32C + write", &parameters, &moved);
     Ok(())
 }

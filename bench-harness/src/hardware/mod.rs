@@ -5,14 +5,12 @@ pub mod disk;
 pub mod files;
 pub mod loops;
 pub mod net;
+pub mod sheet;
 
 use std::time::Instant;
 
 use anyhow::Result;
 use rustix::time::{ClockId, clock_gettime};
-
-/// Seconds that each figure is measured.
-const SECONDS: f64 = 2.0;
 
 /// Processor seconds of the whole process so far.
 pub fn processor_seconds() -> f64 {
@@ -56,29 +54,6 @@ fn repeat(seconds: f64, mut step: impl FnMut(u64) -> Result<()>) -> Result<Repea
         processor: processor_seconds() - processor,
         latency,
     })
-}
-
-fn line(name: &str, text: &str) {
-    println!("{name:<60}{text}");
-}
-
-impl Repeated {
-    /// A line about steps that each move so many bytes.
-    fn print(&self, name: &str, bytes: u64) {
-        let gigabytes = (self.steps * bytes) as f64 / 1e9;
-        let rate = gigabytes * 1000.0 / self.seconds;
-        line(
-            name,
-            &format!(
-                "{rate:>9.1} MB/s {:>10.0} /s   p50 {:>6} us  p99 {:>6} us   CPU {:>6.3} s/GB {:>7.2} us each",
-                self.steps as f64 / self.seconds,
-                self.latency.value_at_percentile(50.0),
-                self.latency.value_at_percentile(99.0),
-                crate::report::ratio(self.processor, gigabytes),
-                self.processor * 1e6 / self.steps.max(1) as f64,
-            ),
-        );
-    }
 }
 
 /// Memory that begins on a block boundary, for direct I/O.
