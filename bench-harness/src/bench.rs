@@ -16,6 +16,9 @@ use crate::run::{self, Target};
 use crate::say;
 use crate::scenario::Scenario;
 
+/// File names have 255 bytes, and more than a target's name in them.
+const LONGEST_NAME: usize = 100;
+
 /// The part of the command line that says whom to measure, and beside what.
 #[derive(Args)]
 pub struct TargetArgs {
@@ -45,14 +48,10 @@ pub struct Bench {
 
 impl Bench {
     pub fn new(args: &TargetArgs) -> Result<Self> {
+        let targets = targets(&args.targets)?;
         if let Some(folder) = &args.bounds {
             bounds::check(folder)?;
         }
-        let targets = args
-            .targets
-            .iter()
-            .map(|text| target(text))
-            .collect::<Result<Vec<_>>>()?;
         let cores = Cores::split(args.cores)?;
         let groups = settle(&targets, &cores, args.memory)?;
         let interrupted = Arc::new(AtomicBool::new(false));
@@ -145,6 +144,26 @@ fn settle(targets: &[Target], cores: &Cores, memory: Option<u64>) -> Result<Vec<
         say("warning: the targets have different memory limits; --memory gives them the same");
     }
     Ok(groups)
+}
+
+/// Reads the targets of a command line. Results go by their names, which become parts of file names.
+fn targets(texts: &[String]) -> Result<Vec<Target>> {
+    let mut targets: Vec<Target> = Vec::new();
+    for text in texts {
+        let target = target(text)?;
+        let name = &target.name;
+        ensure!(
+            targets.iter().all(|other| other.name != *name),
+            "--target {text}: there are two targets named {name}; name one otherwise"
+        );
+        ensure!(
+            name.len() <= LONGEST_NAME
+                && !name.contains(|letter: char| letter == '/' || letter.is_control()),
+            "--target {text:?}: the name becomes part of file names: at most {LONGEST_NAME} bytes, without '/' and control characters"
+        );
+        targets.push(target);
+    }
+    Ok(targets)
 }
 
 fn target(text: &str) -> Result<Target> {

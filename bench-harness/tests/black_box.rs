@@ -308,6 +308,21 @@ fn bad_input_is_one_line_that_says_where() {
         "a=127.0.0.1:1",
         &["a at 127.0.0.1:1", "cannot connect"],
     );
+    let slash = "--target \"a/b=127.0.0.1:1\": the name becomes part of file names";
+    fails(&quick(), "a/b=127.0.0.1:1", &[slash]);
+    let long = format!("{}=127.0.0.1:1", "a".repeat(101));
+    fails(&quick(), &long, &["at most 100 bytes"]);
+    let output = run(
+        &quick(),
+        "a=127.0.0.1:1",
+        &out,
+        &["--target", "a=127.0.0.1:2"],
+    )
+    .output()
+    .expect("a run");
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    let wanted = "error: --target a=127.0.0.1:2: there are two targets named a";
+    assert!(text(&output).starts_with(wanted), "{}", text(&output));
 }
 
 /// A set of one scenario, and a command that runs it against a sink.
