@@ -80,6 +80,7 @@ impl Bench {
             about: scenario.about.clone(),
             settings: serde_json::to_string(scenario)?,
             placement: self.placement.clone(),
+            incomplete: None,
             bounds: Vec::new(),
             measurements: Vec::new(),
         };
@@ -87,6 +88,7 @@ impl Bench {
             report.bounds = bounds::measure(scenario, folder, &self.cores, &self.interrupted)?;
         }
         let failed = self.measure_all(scenario, rounds.max(1), &mut report).err();
+        report.incomplete = failed.as_ref().map(|error| format!("{error:#}"));
         bounds::beside::put_beside(&mut report);
         match failed {
             Some(error) if report.measurements.is_empty() => Err(error),
