@@ -1,14 +1,13 @@
 //! Who is measured and where they run: the targets of a command line on their cores, and scenarios against them, in turn.
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use anyhow::{Context, Error, Result, bail, ensure};
 use clap::Args;
 
 use crate::bounds;
+use crate::interrupt::Interrupt;
 use crate::observe::{self, Machine};
 use crate::placement::{self, Cores, MemoryGroup};
 use crate::report::Report;
@@ -42,7 +41,7 @@ pub struct Bench {
     cores: Cores,
     placement: String,
     bounds: Option<PathBuf>,
-    interrupted: Arc<AtomicBool>,
+    interrupt: Interrupt,
     _groups: Vec<MemoryGroup>,
 }
 
@@ -54,14 +53,13 @@ impl Bench {
         }
         let cores = Cores::split(args.cores)?;
         let groups = settle(&targets, &cores, args.memory)?;
-        let interrupted = Arc::new(AtomicBool::new(false));
-        signal_hook::flag::register(signal_hook::consts::SIGINT, interrupted.clone())?;
+        let interrupt = Interrupt::listen()?;
         Ok(Self {
             placement: describe(&cores, &targets, args.memory),
             targets,
             cores,
             bounds: args.bounds.clone(),
-            interrupted,
+            interrupt,
             _groups: groups,
         })
     }
@@ -85,7 +83,7 @@ impl Bench {
             measurements: Vec::new(),
         };
         if let Some(folder) = &self.bounds {
-            report.bounds = bounds::measure(scenario, folder, &self.cores, &self.interrupted)?;
+            report.bounds = bounds::measure(scenario, folder, &self.cores, &self.interrupt)?;
         }
         let failed = self.measure_all(scenario, rounds.max(1), &mut report).err();
         report.incomplete = failed.as_ref().map(|error| format!("{error:#}"));
@@ -99,16 +97,14 @@ impl Bench {
     fn measure_all(&self, scenario: &Scenario, rounds: u32, report: &mut Report) -> Result<()> {
         for round in 0..rounds {
             for target in &self.targets {
-                if self.interrupted.load(Ordering::Relaxed) {
-                    bail!("interrupted");
-                }
+                self.interrupt.check()?;
                 let Target { name, address, .. } = target;
                 say(&format!(
                     "round {} of {rounds}: {name} at {address}",
                     round + 1
                 ));
                 let measurement =
-                    run::measure(scenario, target, round, &self.cores, &self.interrupted)
+                    run::measure(scenario, target, round, &self.cores, &self.interrupt)
                         .with_context(|| format!("{name} at {address}"))?;
                 let incomplete = measurement.incomplete.clone();
                 report.measurements.push(measurement);

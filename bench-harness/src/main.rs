@@ -13,7 +13,10 @@ mod compare;
 mod connection;
 mod consumer;
 mod content;
+mod ending;
+mod executors;
 mod hardware;
+mod interrupt;
 mod measure;
 mod observe;
 mod placement;
@@ -28,6 +31,7 @@ mod short;
 mod sink;
 mod table;
 
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -145,6 +149,14 @@ fn main() -> ExitCode {
 #[allow(clippy::print_stderr, reason = "a command line tool")]
 fn say(line: &str) {
     eprintln!("{line}");
+}
+
+/// A line that replaces the one before, on terminals only; an empty one at the end.
+fn progress(line: &str) {
+    let mut error = std::io::stderr();
+    if error.is_terminal() {
+        let _ = write!(error, "\r\x1b[K{line}");
+    }
 }
 
 impl Run {

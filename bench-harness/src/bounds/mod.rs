@@ -10,12 +10,12 @@ mod writing;
 
 use std::net::TcpStream;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 
 use crate::hardware::loops::{Moved, pair};
 use crate::hardware::{files, processor_seconds};
+use crate::interrupt::Interrupt;
 use crate::placement::{Cores, pin_thread};
 use crate::report::{Bound, BoundKind, Latency};
 use crate::scenario::{Producers, Scenario};
@@ -99,6 +99,7 @@ struct Place<'a> {
     folder: &'a Path,
     cores: &'a Cores,
     seconds: f64,
+    interrupt: &'a Interrupt,
 }
 
 /// Whether bounds can be measured in a folder, before minutes are spent on anything else.
@@ -124,18 +125,17 @@ pub fn measure(
     scenario: &Scenario,
     folder: &Path,
     cores: &Cores,
-    interrupted: &AtomicBool,
+    interrupt: &Interrupt,
 ) -> Result<Vec<Bound>> {
     let share = f64::from(scenario.duration_seconds) * SHARE;
     let place = Place {
         folder,
         cores,
         seconds: share.clamp(LEAST_SECONDS, MOST_SECONDS),
+        interrupt,
     };
     let measure = |plan| {
-        if interrupted.load(Ordering::Relaxed) {
-            bail!("interrupted");
-        }
+        interrupt.check()?;
         let measured = match plan {
             Plan::Write { connections, files } => {
                 writing::receive_check_write(scenario, connections, files, &place)
