@@ -622,6 +622,40 @@ fn a_set_is_held_against_what_was_recorded_last() {
 }
 
 #[test]
+fn an_interrupt_keeps_the_scenarios_of_a_set_that_were_measured() {
+    let sink = Sink::start();
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut short = short_set(folder.path(), &sink.address, &["--record", "--commit", "a"]);
+    changed(folder.path(), &[("\"quick\"", "\"changed\"")]);
+    let set = "warm_up_seconds = 1\nduration_seconds = 1\nscenarios = [\"quick.toml\", \"changed.toml\"]\n";
+    std::fs::write(folder.path().join("set.toml"), set).expect("written");
+    let mut short = Under::way(&mut short);
+    short.until("scenario 2 of 2: changed");
+    short.interrupt();
+    let output = short.end();
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output));
+    let recorded = std::fs::read_dir(folder.path().join("recorded")).expect("the folder");
+    let paths: Vec<_> = recorded
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
+    let [path] = &paths[..] else {
+        panic!("{paths:?}: {}", text(&output));
+    };
+    let bytes = std::fs::read(path).expect("a record");
+    let record: serde_json::Value = serde_json::from_slice(&bytes).expect("JSON");
+    let reason = record["incomplete"].as_str().expect("a reason");
+    assert!(
+        reason.starts_with("changed: ") && reason.contains("interrupted"),
+        "{reason}"
+    );
+    let reports = record["reports"].as_array().expect("reports");
+    assert_eq!(reports.len(), 1);
+    assert_eq!(reports[0]["scenario"], "quick");
+    let wanted = format!("error: {reason}; the set is incomplete");
+    assert!(text(&output).contains(&wanted), "{}", text(&output));
+}
+
+#[test]
 fn a_set_that_cannot_be_run_is_one_line_before_anything_is_sent() {
     let folder = tempfile::tempdir().expect("a folder");
     let fails = |more: &[&str], wanted: &str| {
