@@ -13,6 +13,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, ensure};
 
+use crate::hardware::files::Scratch;
 use crate::hardware::loops::{Moved, pair};
 use crate::hardware::{files, processor_seconds};
 use crate::interrupt::Interrupt;
@@ -100,6 +101,22 @@ struct Place<'a> {
     cores: &'a Cores,
     seconds: f64,
     interrupt: &'a Interrupt,
+}
+
+impl Place<'_> {
+    /// Fills a file piece by piece, with a line about how far it is.
+    fn fill(&self, scratch: &Scratch, bytes: u64) -> Result<()> {
+        let filled = scratch.fill_in_steps(bytes, |written| {
+            crate::progress(&format!(
+                "filling a file of the bound: {} of {} MiB",
+                written >> 20,
+                bytes >> 20
+            ));
+            self.interrupt.check()
+        });
+        crate::progress("");
+        filled
+    }
 }
 
 /// Whether bounds can be measured in a folder, before minutes are spent on anything else.
