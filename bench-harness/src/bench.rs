@@ -1,20 +1,22 @@
 //! Who is measured and where they run: the targets of a command line on their cores, and scenarios against them, in turn.
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use anyhow::{Context, Error, Result, bail, ensure};
 use clap::Args;
 
 use crate::bounds;
+use crate::interrupt::Interrupt;
 use crate::observe::{self, Machine};
 use crate::placement::{self, Cores, MemoryGroup};
 use crate::report::Report;
 use crate::run::{self, Target};
 use crate::say;
 use crate::scenario::Scenario;
+
+/// File names have 255 bytes, and more than a target's name in them.
+const LONGEST_NAME: usize = 100;
 
 /// The part of the command line that says whom to measure, and beside what.
 #[derive(Args)]
@@ -39,30 +41,25 @@ pub struct Bench {
     cores: Cores,
     placement: String,
     bounds: Option<PathBuf>,
-    interrupted: Arc<AtomicBool>,
+    interrupt: Interrupt,
     _groups: Vec<MemoryGroup>,
 }
 
 impl Bench {
     pub fn new(args: &TargetArgs) -> Result<Self> {
+        let targets = targets(&args.targets)?;
         if let Some(folder) = &args.bounds {
             bounds::check(folder)?;
         }
-        let targets = args
-            .targets
-            .iter()
-            .map(|text| target(text))
-            .collect::<Result<Vec<_>>>()?;
         let cores = Cores::split(args.cores)?;
         let groups = settle(&targets, &cores, args.memory)?;
-        let interrupted = Arc::new(AtomicBool::new(false));
-        signal_hook::flag::register(signal_hook::consts::SIGINT, interrupted.clone())?;
+        let interrupt = Interrupt::listen()?;
         Ok(Self {
             placement: describe(&cores, &targets, args.memory),
             targets,
             cores,
             bounds: args.bounds.clone(),
-            interrupted,
+            interrupt,
             _groups: groups,
         })
     }
@@ -81,13 +78,15 @@ impl Bench {
             about: scenario.about.clone(),
             settings: serde_json::to_string(scenario)?,
             placement: self.placement.clone(),
+            incomplete: None,
             bounds: Vec::new(),
             measurements: Vec::new(),
         };
         if let Some(folder) = &self.bounds {
-            report.bounds = bounds::measure(scenario, folder, &self.cores, &self.interrupted)?;
+            report.bounds = bounds::measure(scenario, folder, &self.cores, &self.interrupt)?;
         }
         let failed = self.measure_all(scenario, rounds.max(1), &mut report).err();
+        report.incomplete = failed.as_ref().map(|error| format!("{error:#}"));
         bounds::beside::put_beside(&mut report);
         match failed {
             Some(error) if report.measurements.is_empty() => Err(error),
@@ -98,16 +97,14 @@ impl Bench {
     fn measure_all(&self, scenario: &Scenario, rounds: u32, report: &mut Report) -> Result<()> {
         for round in 0..rounds {
             for target in &self.targets {
-                if self.interrupted.load(Ordering::Relaxed) {
-                    bail!("interrupted");
-                }
+                self.interrupt.check()?;
                 let Target { name, address, .. } = target;
                 say(&format!(
                     "round {} of {rounds}: {name} at {address}",
                     round + 1
                 ));
                 let measurement =
-                    run::measure(scenario, target, round, &self.cores, &self.interrupted)
+                    run::measure(scenario, target, round, &self.cores, &self.interrupt)
                         .with_context(|| format!("{name} at {address}"))?;
                 let incomplete = measurement.incomplete.clone();
                 report.measurements.push(measurement);
@@ -145,6 +142,26 @@ fn settle(targets: &[Target], cores: &Cores, memory: Option<u64>) -> Result<Vec<
         say("warning: the targets have different memory limits; --memory gives them the same");
     }
     Ok(groups)
+}
+
+/// Reads the targets of a command line. Results go by their names, which become parts of file names.
+fn targets(texts: &[String]) -> Result<Vec<Target>> {
+    let mut targets: Vec<Target> = Vec::new();
+    for text in texts {
+        let target = target(text)?;
+        let name = &target.name;
+        ensure!(
+            targets.iter().all(|other| other.name != *name),
+            "--target {text}: there are two targets named {name}; name one otherwise"
+        );
+        ensure!(
+            name.len() <= LONGEST_NAME
+                && !name.contains(|letter: char| letter == '/' || letter.is_control()),
+            "--target {text:?}: the name becomes part of file names: at most {LONGEST_NAME} bytes, without '/' and control characters"
+        );
+        targets.push(target);
+    }
+    Ok(targets)
 }
 
 fn target(text: &str) -> Result<Target> {

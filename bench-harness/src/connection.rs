@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use bytes::{Bytes, BytesMut};
@@ -12,6 +13,9 @@ use kafka_protocol::messages::{
     ApiVersionsRequest, ApiVersionsResponse, RequestHeader, ResponseHeader,
 };
 use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion, Request, StrBytes};
+
+/// Nobody's broker takes longer to say which versions it speaks.
+const LONGEST_OPENING: Duration = Duration::from_secs(10);
 
 /// A larger answer than this is a broken peer, not a fetch.
 const LARGEST_ANSWER: usize = 256 << 20;
@@ -75,6 +79,17 @@ pub struct Receiver {
 impl Connection {
     /// Connects and agrees on versions.
     pub async fn open(address: &str) -> Result<Self> {
+        let silence = async {
+            glommio::timer::sleep(LONGEST_OPENING).await;
+            bail!(
+                "{address} does not answer within {} s",
+                LONGEST_OPENING.as_secs()
+            )
+        };
+        futures_lite::future::or(Self::connect(address), silence).await
+    }
+
+    async fn connect(address: &str) -> Result<Self> {
         let stream = TcpStream::connect(address)
             .await
             .map_err(|error| anyhow!("cannot connect to {address}: {error}"))?;

@@ -117,7 +117,10 @@ struct Reading {
 
 /// Runs a reader to its end.
 pub async fn run(lane: Lane, phases: Arc<Phases>, recorder: Rc<RefCell<Recorder>>) -> Result<()> {
+    let pulse = recorder.borrow().pulse.clone();
+    pulse.asked();
     let mut connection = Connection::open(&lane.address).await?;
+    pulse.answered();
     let version = connection.versions.of::<FetchRequest>()?;
     let began = phases.now();
     let mut reading = Reading {
@@ -129,15 +132,18 @@ pub async fn run(lane: Lane, phases: Arc<Phases>, recorder: Rc<RefCell<Recorder>
         watermarks: HashMap::new(),
     };
     while !reading.is_over(&phases) {
+        pulse.asked();
         connection.sender.send(&reading.request(), version).await?;
         let frame = connection.receiver.receive().await?;
+        pulse.answered();
         let answer = decode::<FetchRequest>(frame, version)?;
         reading.take(&answer, &phases, &recorder)?;
+        if let Role::Cold { .. } = reading.lane.role {
+            // With every answer: there may be no other.
+            let mut recorder = recorder.borrow_mut();
+            recorder.cold_nanos = recorder.cold_nanos.max(phases.now() - began);
+        }
         glommio::yield_if_needed().await;
-    }
-    if let Role::Cold { .. } = reading.lane.role {
-        let mut recorder = recorder.borrow_mut();
-        recorder.cold_nanos = recorder.cold_nanos.max(phases.now() - began);
     }
     Ok(())
 }

@@ -13,8 +13,11 @@ mod compare;
 mod connection;
 mod consumer;
 mod content;
+mod ending;
+mod executors;
 mod hardware;
 mod histogram_logs;
+mod interrupt;
 mod measure;
 mod observe;
 mod pairs;
@@ -31,6 +34,7 @@ mod sink;
 mod table;
 mod throughput;
 
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -168,6 +172,14 @@ fn main() -> ExitCode {
 #[allow(clippy::print_stderr, reason = "a command line tool")]
 fn say(line: &str) {
     eprintln!("{line}");
+}
+
+/// A line that replaces the one before, on terminals only; an empty one at the end.
+fn progress(line: &str) {
+    let mut error = std::io::stderr();
+    if error.is_terminal() {
+        let _ = write!(error, "\r\x1b[K{line}");
+    }
 }
 
 impl Run {

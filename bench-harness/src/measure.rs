@@ -1,5 +1,6 @@
 //! What producers and consumers write down while they run. Each executor has its own; they are added up at the end.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -11,6 +12,11 @@ const HIGHEST_MICROS: u64 = 120_000_000;
 /// A list of marks is thinned out beyond this many.
 const MOST_MARKS: usize = 1 << 20;
 
+/// No moment at all.
+const GOES_ON: u64 = u64::MAX;
+/// How often those look who wait: whether it was stopped, or abandoned.
+const LOOKS: Duration = Duration::from_millis(50);
+
 /// The clock and the phases of one measurement, seen by all threads.
 pub struct Phases {
     begin: Instant,
@@ -18,7 +24,9 @@ pub struct Phases {
     date: SystemTime,
     warm_up: Duration,
     measured: Duration,
-    stop: AtomicBool,
+    /// When it was stopped; `GOES_ON` until then.
+    stopped: AtomicU64,
+    abandoned: AtomicBool,
     /// Totals for the progress line.
     pub acknowledged: AtomicU64,
     pub consumed: AtomicU64,
@@ -34,7 +42,8 @@ impl Phases {
             date: SystemTime::now(),
             warm_up,
             measured,
-            stop: AtomicBool::new(false),
+            stopped: AtomicU64::new(GOES_ON),
+            abandoned: AtomicBool::new(false),
             acknowledged: AtomicU64::new(0),
             consumed: AtomicU64::new(0),
             cold: AtomicU64::new(0),
@@ -59,17 +68,89 @@ impl Phases {
             .map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(0))
     }
 
+    /// Nothing is sent any more; what is under way may still be answered.
     pub fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
+        self.stopped.fetch_min(self.now(), Ordering::Relaxed);
+    }
+
+    pub fn stopped_at(&self) -> Option<u64> {
+        Some(self.stopped.load(Ordering::Relaxed)).filter(|at| *at != GOES_ON)
     }
 
     pub fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.stopped_at().is_some()
+    }
+
+    /// Answers are not waited for any longer, either.
+    pub fn abandon(&self) {
+        self.stop();
+        self.abandoned.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_abandoned(&self) -> bool {
+        self.abandoned.load(Ordering::Relaxed)
+    }
+
+    /// Waits for a moment, or less where it is stopped before.
+    pub async fn until(&self, moment: u64) {
+        while !self.is_stopped() {
+            let ahead = Duration::from_nanos(moment.saturating_sub(self.now()));
+            if ahead.is_zero() {
+                break;
+            }
+            glommio::timer::sleep(ahead.min(LOOKS)).await;
+        }
+    }
+
+    /// Waits until it is abandoned.
+    pub async fn until_abandoned(&self) {
+        while !self.is_abandoned() {
+            glommio::timer::sleep(LOOKS).await;
+        }
     }
 
     /// Whether producers should go on.
     pub fn is_over(&self) -> bool {
         self.is_stopped() || self.now() >= self.window().end
+    }
+}
+
+/// How many requests an executor sent and how many were answered, for whoever watches from outside. Only the executor
+/// itself writes it, so that nothing has to be locked.
+#[derive(Default)]
+pub struct Pulse {
+    asked: AtomicU64,
+    answered: AtomicU64,
+    ended: AtomicBool,
+}
+
+impl Pulse {
+    /// A request goes out, or a connection is opened.
+    pub fn asked(&self) {
+        let asked = self.asked.load(Ordering::Relaxed);
+        self.asked.store(asked + 1, Ordering::Relaxed);
+    }
+
+    /// What was asked for came, or was sent where no answer was wanted.
+    pub fn answered(&self) {
+        let answered = self.answered.load(Ordering::Relaxed);
+        self.answered.store(answered + 1, Ordering::Relaxed);
+    }
+
+    /// The executor has ended, one way or the other.
+    pub fn end(&self) {
+        self.ended.store(true, Ordering::Release);
+    }
+
+    pub fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+
+    /// Answers so far, and requests without one.
+    pub fn read(&self) -> (u64, u64) {
+        let answered = self.answered.load(Ordering::Relaxed);
+        let asked = self.asked.load(Ordering::Relaxed);
+        (answered, asked.saturating_sub(answered))
     }
 }
 
@@ -147,6 +228,7 @@ fn spread(partition: i32, base_offset: i64) -> u64 {
 /// Counts and latencies of the measured window.
 pub struct Recorder {
     window: std::ops::Range<u64>,
+    pub pulse: Arc<Pulse>,
     pub acknowledged_records: u64,
     pub acknowledged_bytes: u64,
     pub acknowledged_batches: u64,
@@ -167,6 +249,7 @@ impl Recorder {
     pub fn new(phases: &Phases) -> Result<Self> {
         Ok(Self {
             window: phases.window(),
+            pulse: Arc::default(),
             acknowledged_records: 0,
             acknowledged_bytes: 0,
             acknowledged_batches: 0,
@@ -221,8 +304,9 @@ impl Recorder {
         }
     }
 
+    /// By when it was sent: one that is far behind never comes to what was meant for the window.
     pub fn late(&mut self, intended: u64, now: u64) {
-        if self.window.contains(&intended) {
+        if self.window.contains(&now) {
             self.lateness.saturating_record(micros(intended, now));
         }
     }

@@ -38,10 +38,6 @@ impl Process {
             switches: switches(&folder),
         })
     }
-
-    pub fn own() -> Result<Self> {
-        Self::read(std::process::id())
-    }
 }
 
 fn ticks_per_second() -> f64 {
@@ -196,16 +192,20 @@ mod tests {
         assert_eq!(listener(port), None);
     }
 
+    fn own() -> Process {
+        Process::read(std::process::id()).expect("own process")
+    }
+
     #[test]
     fn own_work_shows_in_processor_time() {
-        let before = (Process::own().expect("own process"), machine_busy());
+        let before = (own(), machine_busy());
         let mut value = 1_u64;
-        while Process::own().expect("own process").cpu < before.0.cpu + 0.05 {
+        while own().cpu < before.0.cpu + 0.05 {
             for _ in 0..100_000 {
                 value = std::hint::black_box(value.wrapping_mul(3));
             }
         }
-        let after = Process::own().expect("own process");
+        let after = own();
         // Switches are those of the threads that live: they are fewer where other tests have ended meanwhile.
         assert!(after.resident > 0 && after.switches > 0);
         assert!(machine_busy() >= before.1 + 0.03);

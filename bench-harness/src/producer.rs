@@ -15,7 +15,7 @@ use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProdu
 use crate::batches::{Batch, Batches, Producer, with_sequence};
 use crate::cluster::{self, topic_name};
 use crate::connection::{Connection, Receiver, Sender, decode};
-use crate::measure::{Phases, Recorder};
+use crate::measure::{Phases, Pulse, Recorder};
 use crate::scenario::{Acks, Producers};
 
 /// What one lane sends, and where.
@@ -56,6 +56,8 @@ struct Sequences {
 
 /// Runs a lane to its end. Answers that carry errors are counted; a connection that breaks is an error.
 pub async fn run(lane: Lane, phases: Arc<Phases>, recorder: Rc<RefCell<Recorder>>) -> Result<()> {
+    let pulse = recorder.borrow().pulse.clone();
+    pulse.asked();
     let mut connection = Connection::open(&lane.address).await?;
     let sequences = if lane.shape.idempotent {
         let producer = cluster::producer_id(&mut connection).await?;
@@ -66,6 +68,7 @@ pub async fn run(lane: Lane, phases: Arc<Phases>, recorder: Rc<RefCell<Recorder>
     } else {
         None
     };
+    pulse.answered();
     let version = connection.versions.of::<ProduceRequest>()?;
     let flights = Rc::new(Flights {
         waiting: RefCell::default(),
@@ -91,11 +94,12 @@ pub async fn run(lane: Lane, phases: Arc<Phases>, recorder: Rc<RefCell<Recorder>
         sender: connection.sender,
         flights: flights.clone(),
         recorder,
-        phases: phases.clone(),
+        pulse,
+        phases,
     };
     let sent = sending.run().await;
     if answers.is_some() && sent.is_ok() {
-        drain(&flights, &phases).await;
+        drain(&flights).await;
     }
     if let Some(error) = flights.failure.take() {
         return Err(error);
@@ -103,13 +107,9 @@ pub async fn run(lane: Lane, phases: Arc<Phases>, recorder: Rc<RefCell<Recorder>
     sent
 }
 
-/// Waits for the answers that are still to come, 10 s at most.
-async fn drain(flights: &Flights, phases: &Phases) {
-    let patience = phases.now() + 10_000_000_000;
-    while !flights.waiting.borrow().is_empty()
-        && flights.failure.borrow().is_none()
-        && phases.now() < patience
-    {
+/// Waits for the answers that are still to come; whoever watches the phases ends it where they do not.
+async fn drain(flights: &Flights) {
+    while !flights.waiting.borrow().is_empty() && flights.failure.borrow().is_none() {
         glommio::timer::sleep(Duration::from_millis(2)).await;
     }
 }
@@ -121,6 +121,7 @@ struct Sending {
     sender: Sender,
     flights: Rc<Flights>,
     recorder: Rc<RefCell<Recorder>>,
+    pulse: Arc<Pulse>,
     phases: Arc<Phases>,
 }
 
@@ -161,9 +162,10 @@ impl Sending {
 
     async fn send(&mut self, chosen: &[(usize, Batch)], due: u64) -> Result<()> {
         if self.lane.interval.is_some() {
-            let ahead = due.saturating_sub(self.phases.now());
-            if ahead > 0 {
-                glommio::timer::sleep(Duration::from_nanos(ahead)).await;
+            self.phases.until(due.min(self.phases.window().end)).await;
+            if self.phases.now() < due {
+                // It ended before.
+                return Ok(());
             }
             if self.flights.slots.available() > 0 {
                 self.recorder.borrow_mut().late(due, self.phases.now());
@@ -190,8 +192,10 @@ impl Sending {
             intended,
             batches: batches.collect(),
         };
+        self.pulse.asked();
         if self.lane.shape.acks == Acks::None {
             self.sender.send(&request, self.version).await?;
+            self.pulse.answered();
             acknowledged(&flight, &self.recorder, &self.phases);
             self.flights.slots.signal(1);
         } else {
@@ -260,8 +264,10 @@ async fn receive(
     recorder: &RefCell<Recorder>,
     phases: &Phases,
 ) -> Result<()> {
+    let pulse = recorder.borrow().pulse.clone();
     loop {
         let frame = receiver.receive().await?;
+        pulse.answered();
         let answer = decode::<ProduceRequest>(frame, version)?;
         let flight = flights
             .waiting

@@ -20,6 +20,9 @@ pub struct Recorded {
     format: u32,
     /// What was measured with, as git or the one who recorded it called it.
     pub commit: String,
+    /// Why scenarios of the set are missing, if some are.
+    #[serde(default)]
+    pub incomplete: Option<String>,
     pub reports: Vec<Report>,
 }
 
@@ -36,6 +39,7 @@ impl Recorded {
         Self {
             format: FORMAT,
             commit,
+            incomplete: None,
             reports: reports.into_iter().map(Report::slim).collect(),
         }
     }
@@ -52,8 +56,12 @@ impl Recorded {
             .iter()
             .map(serde_json::to_string)
             .collect::<Result<Vec<_>, _>>()?;
+        let incomplete = match &self.incomplete {
+            Some(reason) => format!("\"incomplete\":{},", serde_json::to_string(reason)?),
+            None => String::new(),
+        };
         let text = format!(
-            "{{\"format\":{FORMAT},\"commit\":{},\"reports\":[\n{}\n]}}\n",
+            "{{\"format\":{FORMAT},\"commit\":{},{incomplete}\"reports\":[\n{}\n]}}\n",
             serde_json::to_string(&self.commit)?,
             lines.join(",\n")
         );
@@ -228,6 +236,21 @@ mod tests {
         assert!(!text.contains("bounds"), "{text}");
         let read = Recorded::load(&path).expect("as those from before");
         assert!(read.reports[0].bounds.is_empty());
+    }
+
+    #[test]
+    fn a_record_says_why_scenarios_are_missing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut part = recorded("2026-01-01T00:00:00Z", |_| {});
+        part.incomplete = Some("\"Ctrl-C\"".to_owned());
+        let read = Recorded::load(&part.store(folder.path()).expect("stored")).expect("read");
+        assert_eq!(read.incomplete.as_deref(), Some("\"Ctrl-C\""));
+        assert_eq!(read.reports.len(), 1);
+        let whole = recorded("2026-01-02T00:00:00Z", |_| {});
+        let path = whole.store(folder.path()).expect("stored");
+        let text = fs::read_to_string(&path).expect("a file");
+        assert!(!text.contains("\"incomplete\":\""), "{text}");
+        assert_eq!(Recorded::load(&path).expect("read").incomplete, None);
     }
 
     #[test]

@@ -36,6 +36,9 @@ pub struct Report {
     pub settings: String,
     /// Cores of the generator and of the targets, and the memory limit of the targets.
     pub placement: String,
+    /// Why something is missing that was to be measured, if something is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incomplete: Option<String>,
     /// Measured in the same run; none where they were not asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bounds: Vec<Bound>,
@@ -148,6 +151,9 @@ pub struct BesideBound {
 pub struct Measurement {
     pub target: String,
     pub round: u32,
+    /// What makes it less than it seems, a sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// Why it is not whole, if it is not.
     pub incomplete: Option<String>,
     /// When the window began, in milliseconds since 1970.
@@ -548,6 +554,7 @@ pub mod tests {
             about: "an example".to_owned(),
             settings: "{}".to_owned(),
             placement: "all share all".to_owned(),
+            incomplete: None,
             bounds: Vec::new(),
             measurements,
         }

@@ -1,19 +1,20 @@
 //! One measurement: a fresh topic, the load on pinned executors, and the clock and /proc watched meanwhile.
 
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io::Write;
-use std::net::TcpStream;
-use std::rc::Rc;
+use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, anyhow};
-use glommio::{ExecutorJoinHandle, LocalExecutorBuilder, Placement};
 
 use crate::cluster::{self, Placed};
 use crate::consumer::{self, Role};
+use crate::ending::Ending;
+use crate::executors::{Job, Patience, ask, join, join_watched, pulses, start};
+use crate::hardware::processor_seconds;
+use crate::interrupt::Interrupt;
 use crate::measure::{Phases, Recorder};
 use crate::observe::{Process, machine_busy};
 use crate::placement::Cores;
@@ -23,8 +24,18 @@ use crate::scenario::{Producers, Scenario};
 
 /// Cold readers alone may take so long.
 const LONGEST_COLD_READ: Duration = Duration::from_secs(1800);
-/// nice(2): what is left by everybody else.
-const LEAST_PRIORITY: i32 = 19;
+/// A target may take so long to create a topic with all its leaders, or to say where its partitions end.
+const LONGEST_CREATION: Duration = Duration::from_secs(100);
+/// It may take so long to delete a topic...
+const LONGEST_DELETION: Duration = Duration::from_secs(30);
+/// ...and so long where it may be gone.
+const LAST_WORD: Duration = Duration::from_secs(3);
+/// A connection that stays idle may take so long to be made.
+const LONGEST_CONNECT: Duration = Duration::from_secs(10);
+/// A generator that is later than this is too small for the rate, in microseconds.
+const LATE: u64 = 2000;
+/// A cold reader's fetch waits so long for records that are not there, in milliseconds.
+const COLD_WAIT: u32 = 500;
 
 /// Whom to measure.
 #[derive(Clone, Debug)]
@@ -35,120 +46,188 @@ pub struct Target {
     pub pid: Option<u32>,
 }
 
-/// One job of one executor.
-enum Job {
-    Produce(producer::Lane),
-    Consume(consumer::Lane),
-}
-
-impl Job {
-    fn is_cold(&self) -> bool {
-        matches!(self, Job::Consume(lane) if matches!(lane.role, Role::Cold { .. }))
+impl Target {
+    /// What its process has spent; nothing where we cannot see it.
+    fn process(&self) -> Result<Process> {
+        let process = self.pid.map(Process::read).transpose()?;
+        Ok(process.unwrap_or_default())
     }
 }
 
 /// Measures one target once. What was measured before an error is kept, with the reason.
+///
+/// # Errors
+/// Where nothing was measured.
 pub fn measure(
     scenario: &Scenario,
     target: &Target,
     round: u32,
     cores: &Cores,
-    interrupted: &AtomicBool,
+    interrupt: &Interrupt,
 ) -> Result<Measurement> {
-    // What the target before left in the page cache would be written out at this one's expense.
-    rustix::fs::sync();
-    let topic = format!("bench-{}-{}-{round}", scenario.name, std::process::id());
-    let placed = on_one_core(cores, {
-        let (address, topic, settings) = (
-            target.address.clone(),
-            topic.clone(),
-            scenario.topic.clone(),
-        );
-        move || async move { cluster::create(&address, &topic, &settings).await }
-    })?;
-    if let Some(prefill) = &scenario.prefill {
-        fill(scenario, &placed, prefill.mebibytes << 20, cores)?;
-        if prefill.drop_caches {
-            drop_caches()?;
-        }
-    }
-    let ends = on_one_core(cores, {
-        let placed = placed.clone();
-        move || async move { consumer::ends(&placed).await }
-    })?;
-    let _idle = idle(scenario, target)?;
-    let measurement = load(scenario, target, round, &placed, &ends, cores, interrupted);
-    let address = target.address.clone();
-    let deleted = on_one_core(cores, move || async move {
-        cluster::delete(&address, &topic).await
-    });
-    if let Err(error) = deleted {
-        crate::say(&format!("warning: {}: {error:#}", target.name));
-    }
-    measurement
-}
-
-fn on_one_core<T, F, W>(cores: &Cores, work: W) -> Result<T>
-where
-    T: Send + 'static,
-    F: Future<Output = Result<T>> + 'static,
-    W: FnOnce() -> F + Send + 'static,
-{
-    let core = cores
-        .generator
-        .iter()
-        .next()
-        .copied()
-        .context("no core to run on")?;
-    spawn(core, work)?
-        .join()
-        .map_err(|error| anyhow!("{error}"))?
-}
-
-fn spawn<T, F, W>(core: usize, work: W) -> Result<ExecutorJoinHandle<T>>
-where
-    T: Send + 'static,
-    F: Future<Output = T> + 'static,
-    W: FnOnce() -> F + Send + 'static,
-{
-    LocalExecutorBuilder::new(Placement::Fixed(core))
-        .name("bench")
-        .spawn(work)
-        .map_err(|error| anyhow!("cannot start an executor on core {core}: {error}"))
-}
-
-fn fill(scenario: &Scenario, placed: &Placed, bytes: u64, cores: &Cores) -> Result<()> {
-    let phases = Arc::new(Phases::new(Duration::ZERO, LONGEST_COLD_READ));
-    let shape = Producers {
-        count: 1,
-        rate: None,
-        partitions_per_request: 1,
-        ..scenario.shape()
+    let round = Round {
+        scenario,
+        target,
+        number: round,
+        cores,
+        interrupt,
     };
-    let share = bytes / placed.leaders.len() as u64;
-    let jobs = lanes(scenario, &shape, placed, Some(share))
-        .into_iter()
-        .map(Job::Produce)
-        .collect();
-    let handles = start(vec![jobs], Patience::Prompt, cores, &phases)?;
-    let finished = || handles.iter().all(|handle| handle.thread_is_finished());
-    while !finished() {
-        progress(&format!(
-            "filling: {} of {} MiB",
-            phases.acknowledged.load(Ordering::Relaxed) >> 20,
+    round.measure()
+}
+
+/// One target, measured once.
+struct Round<'a> {
+    scenario: &'a Scenario,
+    target: &'a Target,
+    number: u32,
+    cores: &'a Cores,
+    interrupt: &'a Interrupt,
+}
+
+impl Round<'_> {
+    fn measure(&self) -> Result<Measurement> {
+        // What the target before left in the page cache would be written out at this one's expense.
+        rustix::fs::sync();
+        let (address, settings) = (self.target.address.clone(), self.scenario.topic.clone());
+        let (process, name) = (std::process::id(), &self.scenario.name);
+        let topic = format!("bench-{name}-{process}-{}", self.number);
+        let create = {
+            let (address, topic) = (address.clone(), topic.clone());
+            move || async move { cluster::create(&address, &topic, &settings).await }
+        };
+        let placed = ask(self.cores, LONGEST_CREATION, self.interrupt, create)?;
+        let measurement = self.measure_topic(&placed);
+        let is_whole = matches!(&measurement, Ok(measured) if measured.incomplete.is_none());
+        let limit = if is_whole {
+            LONGEST_DELETION
+        } else {
+            LAST_WORD
+        };
+        let delete = move || async move { cluster::delete(&address, &topic).await };
+        // After an interrupt, too: no topic is left behind.
+        if let Err(error) = ask(self.cores, limit, &Interrupt::default(), delete) {
+            crate::say(&format!(
+                "warning: {}: its topic is not deleted: {error:#}",
+                self.target.name
+            ));
+        }
+        measurement
+    }
+
+    fn measure_topic(&self, placed: &Placed) -> Result<Measurement> {
+        if let Some(prefill) = &self.scenario.prefill {
+            self.fill(placed, prefill.mebibytes << 20)?;
+            if prefill.drop_caches {
+                drop_caches()?;
+            }
+        }
+        let ends = ask(self.cores, LONGEST_CREATION, self.interrupt, {
+            let placed = placed.clone();
+            move || async move { consumer::ends(&placed).await }
+        })?;
+        let _idle = self.idle()?;
+        self.load(placed, &ends)
+    }
+
+    fn fill(&self, placed: &Placed, bytes: u64) -> Result<()> {
+        let phases = Arc::new(Phases::new(Duration::ZERO, Duration::MAX));
+        let shape = Producers {
+            count: 1,
+            rate: None,
+            partitions_per_request: 1,
+            ..self.scenario.shape()
+        };
+        let share = bytes / placed.leaders.len() as u64;
+        let jobs = lanes(self.scenario, &shape, placed, Some(share))
+            .into_iter()
+            .map(Job::Produce)
+            .collect();
+        let running = start(vec![jobs], Patience::Prompt, self.cores, &phases)?;
+        crate::say(&format!(
+            "{}: filling {} MiB",
+            self.target.name,
             bytes >> 20
         ));
-        std::thread::sleep(Duration::from_millis(100));
+        let recorder = join_watched(running, &phases, self.interrupt, || {
+            crate::progress(&format!(
+                "filling: {} of {} MiB",
+                phases.acknowledged.load(Ordering::Relaxed) >> 20,
+                bytes >> 20
+            ));
+        })?;
+        crate::progress("");
+        match recorder.first_error {
+            Some(error) => Err(anyhow!("cannot fill the topic: {error}")),
+            None => Ok(()),
+        }
     }
-    progress_done();
-    let recorder = join(
-        handles.into_iter().map(|handle| handle.0).collect(),
-        &phases,
-    )?;
-    match recorder.first_error {
-        Some(error) => Err(anyhow!("cannot fill the topic: {error}")),
-        None => Ok(()),
+
+    /// Connections that say hello and stay.
+    fn idle(&self) -> Result<Vec<TcpStream>> {
+        let (address, count) = (&self.target.address, self.scenario.idle_connections);
+        let connect = |index| {
+            self.interrupt.check()?;
+            say_hello(address)
+                .with_context(|| format!("idle connection {index} of {count} to {address}"))
+        };
+        (0..count).map(connect).collect()
     }
+
+    fn load(&self, placed: &Placed, ends: &HashMap<i32, i64>) -> Result<Measurement> {
+        let (scenario, target) = (self.scenario, self.target);
+        let (warm_up, measured) = match &scenario.producers {
+            Some(_) => (
+                Duration::from_secs(scenario.warm_up_seconds.into()),
+                Duration::from_secs(scenario.duration_seconds.into()),
+            ),
+            None => (Duration::ZERO, LONGEST_COLD_READ),
+        };
+        let phases = Arc::new(Phases::new(warm_up, measured));
+        let (cold, tail): (Vec<Job>, Vec<Job>) = readers(scenario, placed, ends)
+            .into_iter()
+            .map(Job::Consume)
+            .partition(Job::is_cold);
+        let produce = scenario
+            .producers
+            .iter()
+            .flat_map(|shape| lanes(scenario, shape, placed, None))
+            .map(Job::Produce)
+            .collect();
+        let mut measurement = Measurement {
+            target: target.name.clone(),
+            round: self.number,
+            began: phases.window_date(),
+            memory_limit: target.pid.and_then(crate::placement::memory_limit),
+            ..Measurement::default()
+        };
+        let before = if scenario.producers.is_none() {
+            Some(Spent::now(target.process()?, &phases))
+        } else {
+            None
+        };
+        let mut running = start(vec![tail, produce], Patience::Prompt, self.cores, &phases)?;
+        if !cold.is_empty() {
+            running.extend(start(vec![cold], Patience::Yields, self.cores, &phases)?);
+        }
+        let patience = longest_wait(scenario);
+        let ending = Ending::new(&phases, pulses(&running), patience, self.interrupt);
+        watch(target, &phases, ending, before, &mut measurement);
+        let recorder = join(running, &phases)?;
+        measurement.errors = phases.errors.load(Ordering::Relaxed);
+        measurement.take(recorder)?;
+        measurement.warnings = warnings(scenario, &measurement);
+        for warning in &measurement.warnings {
+            crate::say(&format!("warning: {}: {warning}", target.name));
+        }
+        Ok(measurement)
+    }
+}
+
+/// How long a healthy target may keep a fetch.
+fn longest_wait(scenario: &Scenario) -> Duration {
+    let consumers = scenario.consumers.as_ref();
+    let tail = consumers.map_or(0, |consumers| consumers.max_wait_ms);
+    Duration::from_millis(tail.max(COLD_WAIT).into())
 }
 
 /// Runs the scenario's producers alone, against leaders that are known, to the end of the phases.
@@ -160,16 +239,14 @@ pub fn produce(
     placed: &Placed,
     cores: &Cores,
     phases: &Arc<Phases>,
+    interrupt: &Interrupt,
 ) -> Result<Recorder> {
     let jobs = lanes(scenario, &scenario.shape(), placed, None)
         .into_iter()
         .map(Job::Produce)
         .collect();
     let running = start(vec![jobs], Patience::Prompt, cores, phases)?;
-    join(
-        running.into_iter().map(|running| running.0).collect(),
-        phases,
-    )
+    join_watched(running, phases, interrupt, || ())
 }
 
 fn drop_caches() -> Result<()> {
@@ -177,21 +254,20 @@ fn drop_caches() -> Result<()> {
     std::fs::write("/proc/sys/vm/drop_caches", "3").context("drop_caches needs root")
 }
 
-/// Connections that say hello and stay.
-fn idle(scenario: &Scenario, target: &Target) -> Result<Vec<TcpStream>> {
-    (0..scenario.idle_connections)
-        .map(|index| {
-            let mut stream = TcpStream::connect(&target.address).with_context(|| {
-                format!(
-                    "idle connection {index} of {} to {}",
-                    scenario.idle_connections, target.address
-                )
-            })?;
-            // ApiVersions v0 with an empty client id.
-            stream.write_all(&[0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, 1, 0, 0])?;
-            Ok(stream)
-        })
-        .collect()
+/// A connection over which ApiVersions was asked, and whose answer nobody reads.
+fn say_hello(address: &str) -> Result<TcpStream> {
+    let mut failed = anyhow!("it has no address");
+    for resolved in address.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&resolved, LONGEST_CONNECT) {
+            Ok(mut stream) => {
+                // ApiVersions v0 with an empty client id.
+                stream.write_all(&[0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, 1, 0, 0])?;
+                return Ok(stream);
+            }
+            Err(error) => failed = error.into(),
+        }
+    }
+    Err(failed)
 }
 
 fn lanes(
@@ -264,7 +340,7 @@ fn readers(scenario: &Scenario, placed: &Placed, ends: &HashMap<i32, i64>) -> Ve
                     from: led.iter().map(|partition| (*partition, 0)).collect(),
                     max_bytes: cold.max_bytes,
                     min_bytes: 1,
-                    max_wait_ms: 500,
+                    max_wait_ms: COLD_WAIT,
                     role: Role::Cold {
                         ends: ends.clone(),
                         follow: scenario.producers.is_some(),
@@ -276,97 +352,6 @@ fn readers(scenario: &Scenario, placed: &Placed, ends: &HashMap<i32, i64>) -> Ve
     readers
 }
 
-/// An executor that can be asked whether it has ended.
-struct Running(ExecutorJoinHandle<Result<Recorder>>, Arc<AtomicBool>);
-
-impl Running {
-    fn thread_is_finished(&self) -> bool {
-        self.1.load(Ordering::Acquire)
-    }
-}
-
-/// How executors share the generator's cores with each other.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Patience {
-    /// They have moments to keep.
-    Prompt,
-    /// What the others leave: cold readers are busy all the time, and would be what makes producers late.
-    Yields,
-}
-
-/// Deals the jobs to the generator's cores and starts an executor on each.
-fn start(
-    groups: Vec<Vec<Job>>,
-    patience: Patience,
-    cores: &Cores,
-    phases: &Arc<Phases>,
-) -> Result<Vec<Running>> {
-    let cores: Vec<usize> = cores.generator.iter().copied().collect();
-    let mut dealt: Vec<Vec<Job>> = cores.iter().map(|_| Vec::new()).collect();
-    for group in groups {
-        for (index, job) in group.into_iter().enumerate() {
-            dealt[index % cores.len()].push(job);
-        }
-    }
-    let start = |(core, jobs): (&usize, Vec<Job>)| {
-        let (phases, ended) = (phases.clone(), Arc::new(AtomicBool::new(false)));
-        let flag = ended.clone();
-        let handle = spawn(*core, move || async move {
-            if patience == Patience::Yields {
-                // Of this thread alone. Refused only where priorities are, and then all are equal.
-                let _ = rustix::process::setpriority_process(None, LEAST_PRIORITY);
-            }
-            let recorder = work(jobs, phases).await;
-            flag.store(true, Ordering::Release);
-            recorder
-        })?;
-        Ok(Running(handle, ended))
-    };
-    cores.iter().zip(dealt).map(start).collect()
-}
-
-async fn work(jobs: Vec<Job>, phases: Arc<Phases>) -> Result<Recorder> {
-    let recorder = Rc::new(RefCell::new(Recorder::new(&phases)?));
-    let tasks: Vec<_> = jobs
-        .into_iter()
-        .map(|job| {
-            let (phases, recorder) = (phases.clone(), recorder.clone());
-            glommio::spawn_local(async move {
-                let done = match job {
-                    Job::Produce(lane) => {
-                        producer::run(lane, phases.clone(), recorder.clone()).await
-                    }
-                    Job::Consume(lane) => {
-                        if let Role::Cold { .. } = lane.role {
-                            let wait = phases.window().start.saturating_sub(phases.now());
-                            glommio::timer::sleep(Duration::from_nanos(wait)).await;
-                        }
-                        consumer::run(lane, phases.clone(), recorder.clone()).await
-                    }
-                };
-                // One that fails ends the measurement: its figures would be of another load.
-                if let Err(error) = done {
-                    recorder.borrow_mut().failed(&error);
-                    phases.stop();
-                }
-            })
-        })
-        .collect();
-    for task in tasks {
-        task.await;
-    }
-    let empty = Recorder::new(&phases)?;
-    Ok(recorder.replace(empty))
-}
-
-fn join(handles: Vec<ExecutorJoinHandle<Result<Recorder>>>, phases: &Phases) -> Result<Recorder> {
-    let mut all = Recorder::new(phases)?;
-    for handle in handles {
-        all.absorb(handle.join().map_err(|error| anyhow!("{error}"))??)?;
-    }
-    Ok(all)
-}
-
 /// What was spent up to one moment.
 struct Spent {
     at: u64,
@@ -376,138 +361,81 @@ struct Spent {
 }
 
 impl Spent {
-    fn now(target: &Target, phases: &Phases) -> Result<Self> {
-        let process = target
-            .pid
-            .map(Process::read)
-            .transpose()?
-            .unwrap_or_default();
-        Ok(Self {
+    fn now(target: Process, phases: &Phases) -> Self {
+        Self {
             at: phases.now(),
-            target: process,
-            generator: Process::own()?.cpu,
+            target,
+            generator: processor_seconds(),
             machine: machine_busy(),
-        })
+        }
     }
-}
-
-fn load(
-    scenario: &Scenario,
-    target: &Target,
-    round: u32,
-    placed: &Placed,
-    ends: &HashMap<i32, i64>,
-    cores: &Cores,
-    interrupted: &AtomicBool,
-) -> Result<Measurement> {
-    let (warm_up, measured) = match &scenario.producers {
-        Some(_) => (
-            Duration::from_secs(scenario.warm_up_seconds.into()),
-            Duration::from_secs(scenario.duration_seconds.into()),
-        ),
-        None => (Duration::ZERO, LONGEST_COLD_READ),
-    };
-    let phases = Arc::new(Phases::new(warm_up, measured));
-    let (cold, tail): (Vec<Job>, Vec<Job>) = readers(scenario, placed, ends)
-        .into_iter()
-        .map(Job::Consume)
-        .partition(Job::is_cold);
-    let produce = scenario
-        .producers
-        .iter()
-        .flat_map(|shape| lanes(scenario, shape, placed, None))
-        .map(Job::Produce)
-        .collect();
-    let mut measurement = Measurement {
-        target: target.name.clone(),
-        round,
-        began: phases.window_date(),
-        memory_limit: target.pid.and_then(crate::placement::memory_limit),
-        ..Measurement::default()
-    };
-    let before = if scenario.producers.is_none() {
-        Some(Spent::now(target, &phases)?)
-    } else {
-        None
-    };
-    let mut running = start(vec![tail, produce], Patience::Prompt, cores, &phases)?;
-    if !cold.is_empty() {
-        running.extend(start(vec![cold], Patience::Yields, cores, &phases)?);
-    }
-    watch(
-        target,
-        &phases,
-        &running,
-        before,
-        &mut measurement,
-        interrupted,
-    );
-    let recorder = join(
-        running.into_iter().map(|running| running.0).collect(),
-        &phases,
-    )?;
-    measurement.errors = phases.errors.load(Ordering::Relaxed);
-    measurement.take(recorder)?;
-    warn(scenario, &measurement);
-    Ok(measurement)
 }
 
 /// Watches the run from outside until it ends: progress, memory, and what was spent in the window.
 fn watch(
     target: &Target,
     phases: &Phases,
-    running: &[Running],
-    before: Option<Spent>,
+    mut ending: Ending<'_>,
+    mut before: Option<Spent>,
     measurement: &mut Measurement,
-    interrupted: &AtomicBool,
 ) {
     let window = phases.window();
-    let mut before = before;
     let mut after = None;
+    let mut seen = before
+        .as_ref()
+        .map_or_else(Process::default, |before| before.target);
     loop {
-        let finished = running.iter().all(Running::thread_is_finished);
-        if interrupted.load(Ordering::Relaxed) && !phases.is_stopped() {
-            measurement.incomplete = Some("interrupted".to_owned());
-            phases.stop();
+        let finished = ending.have_all_ended();
+        if let Some(reason) = ending.look() {
+            measurement.incomplete.get_or_insert(reason);
         }
-        match Spent::now(target, phases) {
+        match target.process() {
+            Ok(process) if process.resident > 0 => {
+                measurement.resident_most = measurement.resident_most.max(process.resident);
+                measurement.resident_end = process.resident;
+                seen = process;
+            }
+            // Not seen, or killed and not buried yet.
+            Ok(_) => {}
             Err(error) => {
-                measurement
-                    .incomplete
-                    .get_or_insert_with(|| format!("{error:#}"));
+                let reason = || format!("{error:#}");
+                measurement.incomplete.get_or_insert_with(reason);
                 phases.stop();
             }
-            Ok(spent) => {
-                measurement.resident_most = measurement.resident_most.max(spent.target.resident);
-                measurement.resident_end = spent.target.resident;
-                if before.is_none() && spent.at >= window.start {
-                    crate::say(&format!("{}: measuring", target.name));
-                    before = Some(spent);
-                } else if after.is_none()
-                    && (spent.at >= window.end || phases.is_stopped() || finished)
-                {
-                    after = Some(spent);
-                }
-            }
+        }
+        // Where the process is gone, it has spent what was last seen of it.
+        let spent = Spent::now(seen, phases);
+        let is_over = spent.at >= window.end || phases.is_stopped() || finished;
+        if before.is_none() && !is_over && spent.at >= window.start {
+            crate::say(&format!("{}: measuring", target.name));
+            before = Some(spent);
+        } else if before.is_some() && after.is_none() && is_over {
+            after = Some(spent);
         }
         if finished {
             break;
         }
         show(phases, &window);
-        let next = if before.is_none() {
-            window.start
-        } else {
-            window.end
-        };
-        let wait = next
-            .saturating_sub(phases.now())
-            .clamp(1_000_000, 100_000_000);
-        std::thread::sleep(Duration::from_nanos(wait));
+        std::thread::sleep(until_next_look(phases, is_over, before.is_some()));
     }
-    progress_done();
-    let (Some(before), Some(after)) = (before, after) else {
-        return;
-    };
+    crate::progress("");
+    if let (Some(before), Some(after)) = (before, after) {
+        put(measurement, &before, &after);
+    }
+}
+
+/// The two ends of the window are met to the millisecond.
+fn until_next_look(phases: &Phases, is_over: bool, has_begun: bool) -> Duration {
+    let window = phases.window();
+    if is_over {
+        return Duration::from_millis(10);
+    }
+    let next = if has_begun { window.end } else { window.start };
+    let wait = next.saturating_sub(phases.now());
+    Duration::from_nanos(wait.clamp(1_000_000, 100_000_000))
+}
+
+fn put(measurement: &mut Measurement, before: &Spent, after: &Spent) {
     measurement.seconds = (after.at - before.at) as f64 / 1e9;
     measurement.target_cpu = after.target.cpu - before.target.cpu;
     measurement.generator_cpu = after.generator - before.generator;
@@ -523,7 +451,7 @@ fn show(phases: &Phases, window: &std::ops::Range<u64>) {
         "measuring"
     };
     let mebibytes = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed) >> 20;
-    progress(&format!(
+    crate::progress(&format!(
         "{phase} {:3} s: {} MiB acknowledged, {} MiB consumed, {} MiB cold",
         now / 1_000_000_000,
         mebibytes(&phases.acknowledged),
@@ -532,39 +460,23 @@ fn show(phases: &Phases, window: &std::ops::Range<u64>) {
     ));
 }
 
-/// Says what makes a measurement less than it seems.
-fn warn(scenario: &Scenario, measurement: &Measurement) {
-    let Some(rate) = scenario
-        .producers
-        .as_ref()
-        .and_then(|producers| producers.rate)
-    else {
-        return;
+/// What makes a measurement less than it seems.
+fn warnings(scenario: &Scenario, measurement: &Measurement) -> Vec<String> {
+    let producers = scenario.producers.as_ref();
+    let Some(rate) = producers.and_then(|producers| producers.rate) else {
+        return Vec::new();
     };
     let reached = measurement.records_a_second();
-    if measurement.lateness.p99 > 2_000 {
-        crate::say(&format!(
-            "warning: {}: the generator itself was late, p99 {:.1} ms: this machine cannot send {rate} records/s this way; lower the rate or give it cores",
-            measurement.target,
+    if measurement.lateness.p99 > LATE {
+        vec![format!(
+            "the generator itself was late, p99 {:.1} ms: this machine cannot send {rate} records/s this way; lower the rate or give it cores",
             measurement.lateness.p99 as f64 / 1000.0
-        ));
+        )]
     } else if measurement.incomplete.is_none() && reached < 0.98 * rate as f64 {
-        crate::say(&format!(
-            "warning: {} took {reached:.0} of {rate} records/s: it is saturated",
-            measurement.target
-        ));
+        vec![format!(
+            "the target took {reached:.0} of {rate} records/s: it is saturated"
+        )]
+    } else {
+        Vec::new()
     }
-}
-
-/// A line that replaces the one before, on terminals only.
-fn progress(line: &str) {
-    use std::io::IsTerminal;
-    let mut error = std::io::stderr();
-    if error.is_terminal() {
-        let _ = write!(error, "\r\x1b[K{line}");
-    }
-}
-
-fn progress_done() {
-    progress("");
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Error, Result, ensure};
 use clap::Args;
 use serde::Deserialize;
 
@@ -13,7 +13,7 @@ use crate::bounds;
 use crate::recorded::{self, Recorded};
 use crate::report::{Measurement, Report};
 use crate::scenario::Scenario;
-use crate::table::{FIGURES, Figure, Held, number};
+use crate::table::{FIGURES, Figure, Held, number, remarks};
 use crate::{INCOMPLETE, WORSE, say};
 
 /// An open loop that reaches less than this part of its rate has a backlog, and its latencies count nothing else.
@@ -67,6 +67,16 @@ struct Limits {
     latency: f64,
 }
 
+/// What was measured of a set.
+#[derive(Default)]
+struct Done {
+    /// Of the scenarios that are whole.
+    reports: Vec<Report>,
+    worse: Vec<String>,
+    /// Half a scenario is something, too.
+    is_something: bool,
+}
+
 /// One figure of now beside the recorded one.
 struct Line {
     figure: &'static str,
@@ -91,32 +101,60 @@ impl Short {
         };
         let commit = self.commit()?;
         let bench = Bench::new(&self.targets)?;
-        let (mut reports, mut worse) = (Vec::new(), Vec::new());
-        for scenario in &scenarios {
-            let (report, failed) = bench
-                .measure(scenario, self.rounds)
-                .with_context(|| scenario.name.clone())?;
+        let mut done = Done::default();
+        let failed = self.measure(&bench, &scenarios, &records, &mut done).err();
+        match failed {
+            Some(error) if !done.is_something => Err(error),
+            failed => self.end(done, commit, failed),
+        }
+    }
+
+    /// Measures the scenarios, one after the other, and prints each beside what was recorded.
+    fn measure(
+        &self,
+        bench: &Bench,
+        scenarios: &[Scenario],
+        records: &[Recorded],
+        done: &mut Done,
+    ) -> Result<()> {
+        for (at, scenario) in scenarios.iter().enumerate() {
+            let (name, count) = (&scenario.name, scenarios.len());
+            say(&format!("scenario {} of {count}: {name}", at + 1));
+            let measured = bench.measure(scenario, self.rounds);
+            let (report, failed) = measured.with_context(|| name.clone())?;
+            done.is_something = true;
+            let (text, worse) = hold(&report, records, self.limits());
+            let beside = bounds::beside::render(&report);
+            println!("{text}{beside}{}", remarks(&report));
+            // Half of a scenario is no measure of it.
             if let Some(error) = failed {
-                say(&format!(
-                    "error: {}: {error:#}; nothing is recorded",
-                    scenario.name
-                ));
-                return Ok(ExitCode::from(INCOMPLETE));
+                return Err(error.context(name.clone()));
             }
-            let (text, mut found) = hold(&report, &records, self.limits());
-            println!("{text}{}", bounds::beside::render(&report));
-            worse.append(&mut found);
-            reports.push(report);
+            done.worse.extend(worse);
+            done.reports.push(report);
         }
-        if self.record {
-            let path = Recorded::new(commit, reports).store(&self.recorded)?;
-            println!("recorded in {}", path.display());
+        Ok(())
+    }
+
+    /// Keeps the scenarios that were measured, and says what became of the set.
+    fn end(&self, done: Done, commit: String, failed: Option<Error>) -> Result<ExitCode> {
+        let missing = failed.map(|error| format!("{error:#}"));
+        if self.record && !done.reports.is_empty() {
+            let mut recorded = Recorded::new(commit, done.reports);
+            recorded.incomplete.clone_from(&missing);
+            println!("recorded in {}", recorded.store(&self.recorded)?.display());
         }
-        if worse.is_empty() {
-            return Ok(ExitCode::SUCCESS);
+        if !done.worse.is_empty() {
+            println!("worse than it may be:\n  {}", done.worse.join("\n  "));
         }
-        println!("worse than it may be:\n  {}", worse.join("\n  "));
-        Ok(ExitCode::from(WORSE))
+        Ok(match missing {
+            Some(reason) => {
+                say(&format!("error: {reason}; the set is incomplete"));
+                ExitCode::from(INCOMPLETE)
+            }
+            None if done.worse.is_empty() => ExitCode::SUCCESS,
+            None => ExitCode::from(WORSE),
+        })
     }
 
     fn limits(&self) -> Limits {

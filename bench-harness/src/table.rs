@@ -192,18 +192,31 @@ pub fn render(report: &Report) -> String {
         .iter()
         .for_each(|ratios| render_ratios(&mut text, ratios));
     text.push_str(&bounds::beside::render(report));
-    for measured in report
-        .measurements
-        .iter()
-        .filter(|measured| measured.incomplete.is_some())
-    {
-        let reason = measured.incomplete.as_deref().unwrap_or_default();
-        let _ = writeln!(
-            text,
-            "INCOMPLETE: {} round {}: {reason}",
-            measured.target,
-            measured.round + 1
-        );
+    text.push_str(&remarks(report));
+    text
+}
+
+/// What makes the result less than it seems, a line each.
+pub fn remarks(report: &Report) -> String {
+    let mut text = String::new();
+    for measured in &report.measurements {
+        let name = format!("{} round {}", measured.target, measured.round + 1);
+        for warning in &measured.warnings {
+            let _ = writeln!(text, "warning: {name}: {warning}");
+        }
+        if let Some(reason) = &measured.incomplete {
+            let _ = writeln!(text, "INCOMPLETE: {name}: {reason}");
+        }
+    }
+    // Where it is a measurement that is not whole, it has said why.
+    let between = |_: &&String| {
+        report
+            .measurements
+            .iter()
+            .all(|one| one.incomplete.is_none())
+    };
+    if let Some(reason) = report.incomplete.as_ref().filter(between) {
+        let _ = writeln!(text, "INCOMPLETE: {reason}");
     }
     text
 }
@@ -328,6 +341,20 @@ mod tests {
             let value = line.and_then(|line| line.split_at(34).1.split_whitespace().next());
             assert_eq!(value, Some(wanted), "{name}: {text}");
         }
+    }
+
+    #[test]
+    fn what_a_result_lacks_stands_below_it() {
+        let mut report = example();
+        assert_eq!(remarks(&report), "");
+        report.measurements[1].warnings = vec!["late".to_owned()];
+        report.incomplete = Some("a round is missing".to_owned());
+        let missing = "warning: kafka round 1: late\nINCOMPLETE: a round is missing\n";
+        assert_eq!(remarks(&report), missing);
+        report.measurements[2].incomplete = Some("gone".to_owned());
+        let gone = "warning: kafka round 1: late\nINCOMPLETE: ours round 2: gone\n";
+        assert_eq!(remarks(&report), gone);
+        assert!(render(&report).ends_with(gone));
     }
 
     #[test]

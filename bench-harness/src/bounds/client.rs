@@ -4,7 +4,6 @@
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStderr, Command, Stdio};
-use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail};
 
@@ -23,7 +22,7 @@ const WARM_UP_SECONDS: u32 = 1;
 ///
 /// # Errors
 /// Where the sink cannot be started, of connections, and when it was interrupted.
-pub fn measure(scenario: &Scenario, place: &Place<'_>, interrupted: &AtomicBool) -> Result<Bound> {
+pub fn measure(scenario: &Scenario, place: &Place<'_>) -> Result<Bound> {
     let sink = Sink::start(place.cores)?;
     let target = Target {
         name: "sink".to_owned(),
@@ -38,7 +37,7 @@ pub fn measure(scenario: &Scenario, place: &Place<'_>, interrupted: &AtomicBool)
         duration_seconds: place.seconds.min(MOST_SECONDS).round() as u32,
         ..scenario.clone()
     };
-    let measured = run::measure(&alone, &target, 0, place.cores, interrupted)?;
+    let measured = run::measure(&alone, &target, 0, place.cores, place.interrupt)?;
     if let Some(reason) = measured.incomplete {
         bail!("the sink: {reason}");
     }

@@ -59,7 +59,7 @@ pub fn measure(scenario: &Scenario, place: &Place<'_>) -> Result<Bound> {
     let measured = Duration::from_secs_f64(place.seconds);
     let phases = Arc::new(Phases::new(WARM_UP, measured));
     let processor = processor_seconds();
-    let recorder = run::produce(scenario, &placed, place.cores, &phases);
+    let recorder = run::produce(scenario, &placed, place.cores, &phases, place.interrupt);
     let served = server.end()?;
     let generator = processor_seconds() - processor - served.processor;
     let recorder = recorder?;

@@ -11,12 +11,13 @@ mod writing;
 
 use std::net::TcpStream;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 
+use crate::hardware::files::Scratch;
 use crate::hardware::loops::{Moved, pair};
 use crate::hardware::{files, processor_seconds};
+use crate::interrupt::Interrupt;
 use crate::placement::{Cores, pin_thread};
 use crate::report::{Bound, BoundKind, Latency};
 use crate::scenario::{Producers, Scenario};
@@ -105,6 +106,23 @@ struct Place<'a> {
     folder: &'a Path,
     cores: &'a Cores,
     seconds: f64,
+    interrupt: &'a Interrupt,
+}
+
+impl Place<'_> {
+    /// Fills a file piece by piece, with a line about how far it is.
+    fn fill(&self, scratch: &Scratch, bytes: u64) -> Result<()> {
+        let filled = scratch.fill_in_steps(bytes, |written| {
+            crate::progress(&format!(
+                "filling a file of the bound: {} of {} MiB",
+                written >> 20,
+                bytes >> 20
+            ));
+            self.interrupt.check()
+        });
+        crate::progress("");
+        filled
+    }
 }
 
 /// Whether bounds can be measured in a folder, before minutes are spent on anything else.
@@ -130,18 +148,17 @@ pub fn measure(
     scenario: &Scenario,
     folder: &Path,
     cores: &Cores,
-    interrupted: &AtomicBool,
+    interrupt: &Interrupt,
 ) -> Result<Vec<Bound>> {
     let share = f64::from(scenario.duration_seconds) * SHARE;
     let place = Place {
         folder,
         cores,
         seconds: share.clamp(LEAST_SECONDS, MOST_SECONDS),
+        interrupt,
     };
     let measure = |plan| {
-        if interrupted.load(Ordering::Relaxed) {
-            bail!("interrupted");
-        }
+        interrupt.check()?;
         let measured = match plan {
             Plan::Write { connections, files } => {
                 writing::receive_check_write(scenario, connections, files, &place)
@@ -150,7 +167,7 @@ pub fn measure(
             Plan::Cold { readers, bytes } => reading::from_disk(readers, bytes, &place),
             Plan::Durable { writes } => writing::durable(writes, &place),
             Plan::Echo => echo::measure(scenario, &place),
-            Plan::Client => client::measure(scenario, &place, interrupted),
+            Plan::Client => client::measure(scenario, &place),
         };
         let bound = measured.with_context(|| format!("bound of {}", scenario.name))?;
         crate::say(&format!("bound: {}", bound.about));

@@ -25,7 +25,12 @@ pub fn from_memory(count: usize, place: &Place<'_>) -> Result<Bound> {
         connections(
             count,
             place.cores,
-            |_, mut stream| moving(seconds, |_| Ok(stream.write(payload.bytes())? as u64)),
+            |_, mut stream| {
+                moving(seconds, |_| {
+                    place.interrupt.check()?;
+                    Ok(stream.write(payload.bytes())? as u64)
+                })
+            },
             drain,
         )
     };
@@ -44,7 +49,7 @@ pub fn from_memory(count: usize, place: &Place<'_>) -> Result<Bound> {
 /// I/O errors.
 pub fn from_disk(readers: usize, bytes: u64, place: &Place<'_>) -> Result<Bound> {
     let scratch = Scratch::direct(place.folder)?;
-    scratch.fill(bytes)?;
+    place.fill(&scratch, bytes)?;
     let (mut fastest, mut generator, mut with) = (Moved::default(), 0.0, "");
     let begin = Instant::now();
     loop {
@@ -85,6 +90,7 @@ fn pass(
             let file = scratch.reader()?;
             fadvise(&file, 0, None, advice)?;
             moving(place.seconds, |before| {
+                place.interrupt.check()?;
                 let mut at = before;
                 let left = (bytes - before).min(SENT_AT_ONCE as u64) as usize;
                 if left == 0 {

@@ -55,7 +55,7 @@ pub fn receive_check_write(
     let blocks = (FILE_BYTES / files as u64 / block).max(1);
     let ring = |_| {
         let scratch = Scratch::direct(place.folder)?;
-        scratch.fill(blocks * block)?;
+        place.fill(&scratch, blocks * block)?;
         Ok(Ring {
             scratch,
             next: AtomicU64::new(0),
@@ -73,6 +73,7 @@ pub fn receive_check_write(
                 // Each begins elsewhere, and all come by every file.
                 let mut turn = at * rings.len() / count;
                 loops::receive_check_write(&mut stream, batch, seconds, |buffer, _| {
+                    place.interrupt.check()?;
                     rings[turn % rings.len()].write(&buffer)?;
                     turn += 1;
                     Ok(buffer)
@@ -102,7 +103,7 @@ pub fn receive_check_write(
 /// I/O errors.
 pub fn durable(depth: u64, place: &Place<'_>) -> Result<Bound> {
     let scratch = Scratch::direct(place.folder)?;
-    scratch.fill(DURABLE_BYTES)?;
+    place.fill(&scratch, DURABLE_BYTES)?;
     let blocks = DURABLE_BYTES / DURABLE_SIZE as u64;
     let write = || {
         let flags = ReadWriteFlags::DSYNC;

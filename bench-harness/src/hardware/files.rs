@@ -69,10 +69,19 @@ impl Scratch {
     /// # Errors
     /// I/O errors, with the path and what is needed.
     pub fn fill(&self, bytes: u64) -> Result<()> {
+        self.fill_in_steps(bytes, |_| Ok(()))
+    }
+
+    /// The same, with a call before each piece, which is told how many bytes are written; its error ends it.
+    ///
+    /// # Errors
+    /// I/O errors, with the path and what is needed, and those of the call.
+    pub fn fill_in_steps(&self, bytes: u64, step: impl Fn(u64) -> Result<()>) -> Result<()> {
         let explain = || format!("{}: {bytes} bytes are needed", self.path.display());
         fallocate(&self.file, FallocateFlags::empty(), 0, bytes).with_context(explain)?;
         let content = Aligned::new(PIECE, 2);
         for at in (0..bytes).step_by(PIECE) {
+            step(at)?;
             let piece = (bytes - at).min(PIECE as u64) as usize;
             let block = piece.next_multiple_of(Aligned::BLOCK);
             pwrite(&self.file, &content.bytes()[..block], at).with_context(explain)?;
