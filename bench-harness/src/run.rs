@@ -116,17 +116,22 @@ impl Round<'_> {
 
     fn measure_topic(&self, placed: &Placed) -> Result<Measurement> {
         if let Some(prefill) = &self.scenario.prefill {
+            // Leaders that do not know of their partitions yet would refuse the first batches.
+            self.ends(placed)?;
             self.fill(placed, prefill.mebibytes << 20)?;
             if prefill.drop_caches {
                 drop_caches()?;
             }
         }
-        let ends = ask(self.cores, LONGEST_CREATION, self.interrupt, {
-            let placed = placed.clone();
-            move || async move { consumer::ends(&placed).await }
-        })?;
+        let ends = self.ends(placed)?;
         let _idle = self.idle()?;
         self.load(placed, &ends)
+    }
+
+    fn ends(&self, placed: &Placed) -> Result<HashMap<i32, i64>> {
+        let placed = placed.clone();
+        let ends = move || async move { consumer::ends(&placed).await };
+        ask(self.cores, LONGEST_CREATION, self.interrupt, ends)
     }
 
     fn fill(&self, placed: &Placed, bytes: u64) -> Result<()> {

@@ -318,7 +318,7 @@ mod tests {
         acks = "all"
     "#;
 
-    const CHECKED_IN: [&str; 34] = [
+    const CHECKED_IN: [&str; 35] = [
         "big-batches-acks-1",
         "big-batches-acks-all",
         "codec-gzip",
@@ -333,6 +333,7 @@ mod tests {
         "fan-out-10",
         "fan-out-50",
         "fsync-every-ack",
+        "growth-40-producers",
         "idempotent",
         "idle-connections-1000",
         "keyed-1-partition",
