@@ -8,6 +8,9 @@
 
 mod support;
 
+#[path = "journal/damage.rs"]
+mod damage;
+
 use shards::Core;
 use shards::fault::{FileFault, FileFaults, FileOperation};
 use std::cell::RefCell;
