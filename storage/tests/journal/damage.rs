@@ -298,3 +298,42 @@ fn a_file_that_was_never_finished_says_nothing() {
         }
     });
 }
+
+#[test]
+fn a_journal_whose_first_block_is_damaged_is_set_aside_and_named() {
+    with_journal("journal-first-block", None, |scene| async move {
+        let Scene {
+            core,
+            before,
+            after,
+            log,
+            ..
+        } = scene;
+        log.flush().await.unwrap();
+        let moved = values(&core, &log).await;
+        append(&log, b"in the journal alone").await;
+        // Magic, generation, checksum.
+        let crashes: [(&str, Spoil<'_>); 4] = [
+            ("zeros", &|bytes| bytes[..BLOCK].fill(0)),
+            ("magic", &|bytes| bytes[3] ^= 1),
+            ("generation", &|bytes| bytes[20] ^= 1),
+            ("checksum", &|bytes| bytes[25] ^= 1),
+        ];
+        for (name, spoil) in crashes {
+            let after = after.join(name);
+            crash_to(&before, &after, &["t"], spoil);
+            let spoiled = std::fs::read(after.join("ringmain-journal-0")).unwrap();
+            let (report, log) = recover(&core, &after, "t").await;
+            let aside = after.join("ringmain-journal-0.damaged");
+            let told = JournalReport {
+                journals: 1,
+                damaged: vec![aside.clone()],
+                ..JournalReport::default()
+            };
+            assert_eq!(report, told, "{name}");
+            assert!(std::fs::read(aside).unwrap() == spoiled, "{name}");
+            assert_eq!(values(&core, &log).await, moved, "{name}");
+            goes_on(&core, &log).await;
+        }
+    });
+}
