@@ -79,7 +79,7 @@ fn behind_a_lost_frame_nothing_of_its_log_comes_back_and_everything_of_the_other
         ("zeros", |bytes, at| bytes[at..at + BLOCK].fill(0)),
         ("flipped", |bytes, at| bytes[at + 100] ^= 1),
         ("older", |bytes, at| {
-            let older = frame_from_end(bytes, 5);
+            let older = frame_from_end(bytes, 7);
             copy_block(bytes, older, at);
         }),
     ];
@@ -93,7 +93,7 @@ fn behind_a_lost_frame_nothing_of_its_log_comes_back_and_everything_of_the_other
         } = scene;
         let other = open_named(&storage, &before, "other", config(), Shutdown::Clean).await;
         until_journaled(&storage, &other).await;
-        for value in [&b"kept"[..], b"lost", b"behind"] {
+        for value in [&b"kept"[..], b"lost", b"behind", b"further behind"] {
             append(&log, value).await;
             append(&other, value).await;
         }
@@ -101,17 +101,17 @@ fn behind_a_lost_frame_nothing_of_its_log_comes_back_and_everything_of_the_other
         for (name, lose) in ways {
             let after = after.join(name);
             crash_to(&before, &after, &["t", "other"], |bytes| {
-                let lost = frame_from_end(bytes, 3);
+                let lost = frame_from_end(bytes, 5);
                 lose(bytes, lost);
             });
             let report = replay(&core, &after, false).await.unwrap();
-            assert_eq!(entries(&report), 8 - 2, "lost: {name}");
+            assert_eq!(entries(&report), 10 - 3, "lost: {name}");
             let segment = std::fs::read(after.join("t-0/00000000000000000000.log")).unwrap();
             let storage = small_journal(&core);
             let other = open_named(&storage, &after, "other", config(), UNCLEAN).await;
             assert_eq!(values(&core, &other).await, others, "lost: {name}");
             let log = open_named(&storage, &after, "t", config(), UNCLEAN).await;
-            let expected = &all[..all.len() - 2];
+            let expected = &all[..all.len() - 3];
             assert_eq!(values(&core, &log).await, expected, "lost: {name}");
             let behind = &segment[log.size_bytes() as usize..];
             assert!(behind.iter().all(|byte| *byte == 0), "lost: {name}");
