@@ -48,18 +48,17 @@ fn counted(index: usize, count: u64) -> Result<u64> {
         .context("cannot run valgrind: install Debian's package valgrind")?;
     let text = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "valgrind failed: {text}");
-    let line = text.lines().find(|line| {
-        line.contains("I refs:") || line.contains("I   refs:") || line.contains("I  refs:")
-    });
-    let digits: String = line
-        .with_context(|| format!("valgrind prints no count: {text}"))?
-        .rsplit(':')
-        .next()
-        .unwrap_or_default()
-        .chars()
-        .filter(char::is_ascii_digit)
-        .collect();
-    Ok(digits.parse()?)
+    count_in(&text).with_context(|| format!("valgrind prints no count: {text}"))
+}
+
+/// The count in what cachegrind prints at its end: `==4242== I refs: 1,234,567`, with more blanks in some versions.
+fn count_in(text: &str) -> Option<u64> {
+    text.lines().find_map(|line| {
+        let mut words = line.split_whitespace().skip(1);
+        let of_instructions = words.next() == Some("I") && words.next() == Some("refs:");
+        let count = words.next().filter(|_| of_instructions)?;
+        count.replace(',', "").parse().ok()
+    })
 }
 
 pub fn repeat(index: usize, count: u64) -> Result<()> {
@@ -71,4 +70,43 @@ pub fn repeat(index: usize, count: u64) -> Result<()> {
     }
     std::hint::black_box(done);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_count_is_found_in_what_valgrind_prints() {
+        let start = "==31337== Cachegrind, a high-precision tracing profiler\n==31337== Command: perf repeat 0 200\n";
+        for (end, count) in [
+            ("==31337== I refs:        8,766,543,210\n", 8_766_543_210),
+            ("==31337== I   refs:      42\n", 42),
+            (
+                "==31337== I  refs:      1,234,567\n==31337== I1  misses:    9,999\n==31337== D   refs:    7\n",
+                1_234_567,
+            ),
+        ] {
+            assert_eq!(count_in(&format!("{start}{end}")), Some(count), "{end}");
+        }
+    }
+
+    #[test]
+    fn where_valgrind_prints_no_count_there_is_none() {
+        for text in [
+            "",
+            "==1== D refs: 7",
+            "==1== I refs:",
+            "==1== I refs: many",
+            "valgrind: failed to start tool",
+        ] {
+            assert_eq!(count_in(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_piece_of_work_that_is_not_there_is_an_error() {
+        assert!(repeat(usize::MAX, 1).is_err());
+        assert!(repeat(0, 1).is_ok());
+    }
 }

@@ -7,6 +7,7 @@
 #![allow(clippy::print_stdout, reason = "a command line tool")]
 
 mod instructions;
+mod off_core;
 mod record;
 
 use std::path::PathBuf;
@@ -35,7 +36,7 @@ enum Command {
         #[arg(long, default_value_t = 499, value_name = "COUNT")]
         frequency: u32,
     },
-    /// Where threads wait: off-core.svg by stack, and the system calls with their times
+    /// How long threads wait: off-core.svg by state and stack, in microseconds, and the system calls with their times
     OffCore {
         #[command(flatten)]
         what: What,

@@ -3,14 +3,14 @@
 use std::fs::{self, File};
 use std::io::{BufReader, BufWriter};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use inferno::collapse::Collapse;
 use inferno::collapse::perf::Folder;
 use inferno::{differential, flamegraph};
 
-use crate::{What, say};
+use crate::{What, off_core, say};
 
 /// Samples processor time. Works without hardware counters: the event is the kernel's own clock.
 pub fn cpu(what: &What, frequency: u32) -> Result<()> {
@@ -19,36 +19,69 @@ pub fn cpu(what: &What, frequency: u32) -> Result<()> {
         name_of(what.pid)?,
         what.seconds
     );
-    let arguments = ["-e", "cpu-clock", "-F", &frequency.to_string()];
-    sample(what, &arguments, "cpu", &title)
+    let arguments = [
+        "--call-graph",
+        "dwarf,16384",
+        "-e",
+        "cpu-clock",
+        "-F",
+        &frequency.to_string(),
+    ];
+    let data = record(what, "cpu", &arguments)?;
+    let folded = what.out.join("cpu.folded");
+    let out = create(&folded)?;
+    script(&data, &[], |lines| {
+        let folding = Folder::default().collapse(lines, BufWriter::new(out));
+        folding.context("no samples: was the process idle?")
+    })?;
+    draw(&folded, &what.out.join("cpu.svg"), &title, "samples")
 }
 
-/// Samples each moment at which a thread is taken off its core, and counts system calls besides.
+/// How long threads are off their core, from each switch away to the next switch back, and counts system calls besides.
 pub fn off_core(what: &What) -> Result<()> {
     let title = format!(
-        "where {} is taken off its core, {} s",
+        "how long {} is off its cores, {} s of each thread",
         name_of(what.pid)?,
         what.seconds
     );
-    sample(what, &["-e", "sched:sched_switch"], "off-core", &title)?;
+    // Stacks by frame pointers: a copy of the stack at each switch would slow down what is measured.
+    let arguments = ["-g", "-e", "sched:sched_switch", "--switch-events"];
+    let data = record(what, "off-core", &arguments)?;
+    let times = script(&data, &["--ns", "--show-switch-events"], |lines| {
+        off_core::fold(lines).context("cannot read what perf script prints")
+    })?;
+    ensure!(
+        !times.stacks.is_empty(),
+        "no switch was seen: process {} slept, or computed, all the time",
+        what.pid
+    );
+    if times.lost > 0 {
+        say(&format!(
+            "{} switches back were lost: the times of those waits are missing",
+            times.lost
+        ));
+    }
+    let folded = what.out.join("off-core.folded");
+    times
+        .write(BufWriter::new(create(&folded)?))
+        .with_context(|| format!("cannot write {}", folded.display()))?;
+    draw(
+        &folded,
+        &what.out.join("off-core.svg"),
+        &title,
+        "microseconds",
+    )?;
     system_calls(what)
 }
 
-fn sample(what: &What, arguments: &[&str], name: &str, title: &str) -> Result<()> {
+/// Has perf record the process, and answers where.
+fn record(what: &What, name: &str, arguments: &[&str]) -> Result<PathBuf> {
     fs::create_dir_all(&what.out)
         .with_context(|| format!("cannot create {}", what.out.display()))?;
     let data = what.out.join(format!("{name}.data"));
     let load = Load::start(what)?;
     let status = Command::new("perf")
-        .args([
-            "record",
-            "-q",
-            "--call-graph",
-            "dwarf,16384",
-            "-p",
-            &what.pid.to_string(),
-            "-o",
-        ])
+        .args(["record", "-q", "-p", &what.pid.to_string(), "-o"])
         .arg(&data)
         .args(arguments)
         .args(["--", "sleep", &what.seconds.to_string()])
@@ -60,35 +93,43 @@ fn sample(what: &What, arguments: &[&str], name: &str, title: &str) -> Result<()
         "perf could not record process {}: see above; /proc/sys/kernel/perf_event_paranoid may forbid it",
         what.pid
     );
-    let folded = what.out.join(format!("{name}.folded"));
-    fold(&data, &folded)?;
-    fs::remove_file(&data).with_context(|| format!("cannot remove {}", data.display()))?;
-    draw(&folded, &what.out.join(format!("{name}.svg")), title)
+    Ok(data)
 }
 
-fn fold(data: &Path, folded: &Path) -> Result<()> {
+/// Gives `fold` what `perf script` prints of a recording, and removes that.
+fn script<T>(
+    data: &Path,
+    arguments: &[&str],
+    fold: impl FnOnce(BufReader<ChildStdout>) -> Result<T>,
+) -> Result<T> {
     let mut script = Command::new("perf")
-        .args(["script", "--no-inline", "-i"])
+        .args(["script", "--no-inline"])
+        .args(arguments)
+        .arg("-i")
         .arg(data)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
         .context("cannot run perf script")?;
     let lines = script.stdout.take().context("perf script has no output")?;
-    let out = File::create(folded).with_context(|| format!("cannot write {}", folded.display()))?;
-    let folding = Folder::default().collapse(BufReader::new(lines), BufWriter::new(out));
+    let folded = fold(BufReader::new(lines));
     let status = script.wait()?;
     ensure!(status.success(), "perf script failed on {}", data.display());
-    folding.context("no samples: was the process idle?")
+    fs::remove_file(data).with_context(|| format!("cannot remove {}", data.display()))?;
+    folded
 }
 
-fn draw(folded: &Path, svg: &Path, title: &str) -> Result<()> {
+fn create(path: &Path) -> Result<File> {
+    File::create(path).with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn draw(folded: &Path, svg: &Path, title: &str, unit: &str) -> Result<()> {
     let mut options = flamegraph::Options::default();
     options.title = title.to_owned();
+    options.count_name = unit.to_owned();
     options.min_width = 0.1;
     let lines = BufReader::new(File::open(folded)?);
-    let out = File::create(svg).with_context(|| format!("cannot write {}", svg.display()))?;
-    flamegraph::from_reader(&mut options, lines, BufWriter::new(out))
+    flamegraph::from_reader(&mut options, lines, BufWriter::new(create(svg)?))
         .with_context(|| format!("cannot draw {}", svg.display()))?;
     println!("{}", svg.display());
     Ok(())

@@ -95,5 +95,12 @@ fn lines(report: &JournalReport) -> Vec<String> {
         )
     };
     lines.extend(report.set_aside.iter().map(aside));
+    let damaged = |path: &PathBuf| {
+        format!(
+            "its first block is damaged, so that it cannot be read, set aside: {}",
+            path.display()
+        )
+    };
+    lines.extend(report.damaged.iter().map(damaged));
     lines
 }

@@ -186,6 +186,13 @@ fn tell_journals(directory: &Path, report: &JournalReport) {
              remove it once nobody misses records"
         );
     }
+    for journal in &report.damaged {
+        error!(
+            journal = %journal.display(),
+            "the first block of a journal is damaged: it was set aside unread, and what had not reached its segments from there is \
+             missing; look after the disk, and restore such records from where they came"
+        );
+    }
 }
 
 /// What earlier starts set aside and nobody has looked at since.

@@ -177,6 +177,11 @@ fn frame_checksum(frame: &[u8]) -> u32 {
     )
 }
 
+/// Whether a frame of any generation might stand at the start of `block`.
+pub(crate) fn begins_frame(block: &[u8]) -> bool {
+    block.starts_with(&FRAME_MAGIC)
+}
+
 /// The header of a frame of this generation, if one stands at the start of `block`. Nothing vouches for it yet.
 pub(crate) fn frame_header(block: &[u8], generation: Generation) -> Option<FrameHeader> {
     let mut header = block.get(..FRAME_HEADER)?;

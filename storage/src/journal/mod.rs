@@ -44,7 +44,9 @@ const BYTES_MIN: u64 = 1 << 18;
 /// A journal takes at most this part of what is free on its disk.
 const FREE_SPACE_PART: u64 = 16;
 const NAME_PREFIX: &str = "ringmain-journal-";
-const NAME_ASIDE: &str = ".stale";
+/// What is behind the names of journals that are not to be replayed.
+const ASIDE_STALE: &str = ".stale";
+const ASIDE_DAMAGED: &str = ".damaged";
 
 /// Whether a file of a log directory is a journal.
 fn is_journal(name: &str) -> bool {
@@ -52,10 +54,9 @@ fn is_journal(name: &str) -> bool {
         .is_some_and(|core| !core.is_empty() && core.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// What a journal is called that is not to be replayed.
-fn aside_path(path: &Path) -> PathBuf {
+fn aside_path(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
-    name.push(NAME_ASIDE);
+    name.push(suffix);
     PathBuf::from(name)
 }
 

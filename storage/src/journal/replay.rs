@@ -4,10 +4,10 @@
 //! recovery of the logs finds what it would have found if each batch had been written to its segment.
 
 use super::format::{
-    Entry, FrameHeader, Generation, Owner, Place, decode_file_header, entries, frame_header,
-    frame_holds,
+    Entry, FrameHeader, Generation, Owner, Place, begins_frame, decode_file_header, entries,
+    frame_header, frame_holds,
 };
-use super::{FRAME_BYTES_MAX, aside_path, is_journal};
+use super::{ASIDE_DAMAGED, ASIDE_STALE, FRAME_BYTES_MAX, aside_path, is_journal};
 use crate::batch::{BatchHeader, checksum_holds};
 use crate::disk::sync_directory;
 use crate::error::StorageError;
@@ -45,10 +45,13 @@ pub struct JournalReport {
     pub conflicts: Vec<String>,
     /// Journals that were set aside unread, because the directory was closed cleanly after them.
     pub set_aside: Vec<PathBuf>,
+    /// Journals whose first block is damaged, so that nothing tells which of their frames count: set aside unread too.
+    pub damaged: Vec<PathBuf>,
 }
 
 /// Puts back what the journals below `log_directory` hold, makes it durable, and removes them. With `clean`, the
-/// directory was closed cleanly since: whatever journals are there are older, and are set aside under another name.
+/// directory was closed cleanly since: whatever journals are there are older, and are set aside under another name. So are
+/// those that cannot be read, for somebody to look at.
 ///
 /// # Errors
 /// I/O errors: then nothing was removed, and it may be tried again.
@@ -71,21 +74,36 @@ pub async fn replay(
     }
     if clean {
         for path in &paths {
-            let aside = aside_path(path);
-            dir::rename(core, path, &aside)
-                .await
-                .map_err(|error| StorageError::io("rename", path, error))?;
-            report.set_aside.push(aside);
+            report
+                .set_aside
+                .push(set_aside(core, path, ASIDE_STALE).await?);
         }
         return sync_directory(core, log_directory).await.map(|()| report);
     }
     let mut target = Target::new(core, log_directory);
+    let mut damaged = BTreeSet::new();
     for path in &paths {
         report.journals += 1;
-        replay_one(core, path, &mut target, &mut report).await?;
+        let journal = Reader::open(core, path).await?;
+        match journal.generation().await? {
+            Some(generation) => {
+                replay_one(&journal, generation, &mut target, &mut report).await?;
+            }
+            // The first block is durable before the first frame is: without frames nothing was ever acknowledged from here.
+            None if journal.begins_frames().await? => {
+                damaged.insert(path);
+            }
+            None => {}
+        }
     }
     target.sync().await?;
     for path in &paths {
+        if damaged.contains(path) {
+            report
+                .damaged
+                .push(set_aside(core, path, ASIDE_DAMAGED).await?);
+            continue;
+        }
         dir::remove_file(core, path)
             .await
             .map_err(|error| StorageError::io("remove", path, error))?;
@@ -94,18 +112,22 @@ pub async fn replay(
     Ok(report)
 }
 
+/// Renames a journal, so that it is not found again; answers its new path.
+async fn set_aside(core: &Core, path: &Path, suffix: &str) -> Result<PathBuf, StorageError> {
+    let aside = aside_path(path, suffix);
+    dir::rename(core, path, &aside)
+        .await
+        .map_err(|error| StorageError::io("rename", path, error))?;
+    Ok(aside)
+}
+
 async fn replay_one(
-    core: &Core,
-    path: &Path,
+    journal: &Reader<'_>,
+    generation: Generation,
     target: &mut Target<'_>,
     report: &mut JournalReport,
 ) -> Result<(), StorageError> {
-    let journal = Reader::open(core, path).await?;
-    let Some(journal) = journal else {
-        // The first block is durable before the first frame is: nothing was ever acknowledged from here.
-        return Ok(());
-    };
-    let frames = journal.frames().await?;
+    let frames = journal.frames(generation).await?;
     let Some((_, (_, newest))) = frames.last_key_value() else {
         return Ok(());
     };
@@ -166,14 +188,12 @@ struct Reader<'a> {
     path: &'a Path,
     file: File,
     length: u64,
-    generation: Generation,
     /// What was read last, and where it begins.
     window: RefCell<(u64, Bytes)>,
 }
 
 impl<'a> Reader<'a> {
-    /// `None` where the first block does not name a generation.
-    async fn open(core: &'a Core, path: &'a Path) -> Result<Option<Reader<'a>>, StorageError> {
+    async fn open(core: &'a Core, path: &'a Path) -> Result<Reader<'a>, StorageError> {
         let io = |error| StorageError::io("read", path, error);
         // Past the page cache, as it was written.
         let options = OpenOptions {
@@ -182,27 +202,42 @@ impl<'a> Reader<'a> {
         };
         let file = File::open(core, path, &options).await.map_err(io)?;
         let length = file.len(core).await.map_err(io)?;
-        let block = file
-            .read_at_most(core, 0, BLOCK as usize)
-            .await
-            .map_err(io)?;
-        Ok(decode_file_header(&block).map(|generation| Reader {
+        Ok(Reader {
             core,
             path,
             file,
             length,
-            generation,
             window: RefCell::default(),
-        }))
+        })
+    }
+
+    /// `None` where the first block does not name one.
+    async fn generation(&self) -> Result<Option<Generation>, StorageError> {
+        Ok(decode_file_header(&self.read(0, BLOCK as usize).await?))
+    }
+
+    /// Whether there is any block that a frame of any generation might begin with.
+    async fn begins_frames(&self) -> Result<bool, StorageError> {
+        let mut position = u64::from(BLOCK);
+        while position < self.length {
+            if begins_frame(&self.read(position, BLOCK as usize).await?) {
+                return Ok(true);
+            }
+            position += u64::from(BLOCK);
+        }
+        Ok(false)
     }
 
     /// Every whole frame, by its number, with where it begins.
-    async fn frames(&self) -> Result<BTreeMap<u64, (u64, FrameHeader)>, StorageError> {
+    async fn frames(
+        &self,
+        generation: Generation,
+    ) -> Result<BTreeMap<u64, (u64, FrameHeader)>, StorageError> {
         let mut frames = BTreeMap::new();
         let mut position = u64::from(BLOCK);
         while position < self.length {
             let block = self.read(position, BLOCK as usize).await?;
-            let Some(header) = frame_header(&block, self.generation) else {
+            let Some(header) = frame_header(&block, generation) else {
                 position += u64::from(BLOCK);
                 continue;
             };
