@@ -27,6 +27,7 @@ use support::corpus::Corpus;
 use support::driver::{self, Client, Outcome, Run};
 use support::random::{self, Random};
 use support::record::Record;
+use support::{port, scrape};
 
 const TOPIC: &str = "crashed";
 const PARTITIONS: usize = 5;
@@ -39,6 +40,8 @@ struct Case {
     /// Beyond what keeps a client trying while the broker is away.
     settings: &'static [&'static str],
     shards: &'static str,
+    /// Its batches are small enough for the journal. Others go to their segments at once.
+    small_batches: bool,
 }
 
 #[test]
@@ -52,8 +55,10 @@ fn acks_all_and_idempotent() {
             "acks=all",
             "enable.idempotence=true",
             "compression.type=lz4",
+            "batch.size=2048",
         ],
         shards: "2",
+        small_batches: true,
     });
 }
 
@@ -64,8 +69,13 @@ fn acks_all() {
         writer: Client::Librdkafka,
         reader: Client::Java,
         idempotent: false,
-        settings: &["acks=all", "max.in.flight.requests.per.connection=1"],
+        settings: &[
+            "acks=all",
+            "max.in.flight.requests.per.connection=1",
+            "batch.size=4096",
+        ],
         shards: "1",
+        small_batches: true,
     });
 }
 
@@ -82,6 +92,7 @@ fn acks_1() {
             "compression.type=zstd",
         ],
         shards: "3",
+        small_batches: false,
     });
 }
 
@@ -98,6 +109,7 @@ fn java_acks_all_and_idempotent() {
             "delivery.timeout.ms=600000",
         ],
         shards: "2",
+        small_batches: false,
     });
 }
 
@@ -115,6 +127,7 @@ fn kafka_python_acks_1() {
             "delivery.timeout.ms=600000",
         ],
         shards: "2",
+        small_batches: false,
     });
 }
 
@@ -124,7 +137,13 @@ fn crash(case: &Case) {
     let seed = random::seed();
     println!("{}: seed {seed}, {kills} kills", case.name);
     let mut random = Random::new(seed);
-    let mut broker = Broker::start(case.name, &[("log.segment.bytes", "4194304")]);
+    let http = port::free();
+    let listener = format!("127.0.0.1:{http}");
+    let settings = [
+        ("log.segment.bytes", "4194304"),
+        ("ringmain.http.listener", &*listener),
+    ];
+    let mut broker = Broker::start(case.name, &settings);
     broker.set_override("ringmain.shards", case.shards);
     case.writer
         .create_topics(&broker.bootstrap(), &[(TOPIC.to_owned(), PARTITIONS)]);
@@ -134,23 +153,17 @@ fn crash(case: &Case) {
     let mut writer = Writer::start(case, &broker.bootstrap(), &values);
     for kill in 1..=kills {
         let acknowledged = writer.wait_acknowledged(random.between(1, 4_000));
-        broker.kill();
-        // Every third time once more, while it starts: at once, during recovery, or just after.
-        if random.between(0, 3) == 0 {
-            broker.spawn();
-            let looks = random.between(0, 60);
-            let mut left = looks;
-            clock::wait_until("a moment of the start", || {
-                left = left.saturating_sub(1);
-                left == 0
-            });
-            broker.kill();
+        // What is small is in a journal when the broker dies, and comes back from there.
+        if case.small_batches {
+            clock::wait_until("frames in a journal", || journal_writes(http) > 0.0);
         }
+        let frames = journal_writes(http);
+        kill_at_times_twice(&mut broker, &mut random);
         let start = clock::now();
         broker.restart();
         let ready = clock::now() - start;
         println!(
-            "{}: kill {kill} after {acknowledged} acknowledged, ready in {ready:?}",
+            "{}: kill {kill} after {acknowledged} acknowledged and {frames} frames in journals, ready in {ready:?}",
             case.name
         );
     }
@@ -185,6 +198,26 @@ fn crash(case: &Case) {
         faults.len(),
         &faults[..faults.len().min(10)]
     );
+}
+
+/// Every third time once more, while it starts: at once, during recovery, or just after.
+fn kill_at_times_twice(broker: &mut Broker, random: &mut Random) {
+    broker.kill();
+    if random.between(0, 3) > 0 {
+        return;
+    }
+    broker.spawn();
+    let mut left = random.between(0, 60);
+    clock::wait_until("a moment of the start", || {
+        left = left.saturating_sub(1);
+        left == 0
+    });
+    broker.kill();
+}
+
+/// What this life of the broker has written to journals so far.
+fn journal_writes(http: u16) -> f64 {
+    scrape::sums(http)["ringmain_storage_journal_writes_total"]
 }
 
 /// The value of each record: its number, and a piece of real input that follows from the number.
