@@ -444,6 +444,27 @@ fn a_second_broker_is_told_what_is_taken() {
     assert!(first.stop().success());
 }
 
+/// The kernel takes down the sockets of a killed broker some time after the process is gone.
+#[test]
+fn the_port_for_metrics_is_waited_for_a_moment_as_others_are() {
+    let holder = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let http = holder.local_addr().expect("bound").to_string();
+    let mut broker = Broker::prepare("start-http", &[("ringmain.http.listener", &http)]);
+    broker.spawn();
+    clock::wait_until("the broker to hold its port", || {
+        TcpListener::bind(("127.0.0.1", broker.port)).is_err()
+    });
+    // The port for metrics comes next; without patience the broker has ended by then.
+    let mut looks = 20;
+    clock::wait_until("a moment of the start", || {
+        looks -= 1;
+        looks == 0
+    });
+    drop(holder);
+    broker.wait_ready();
+    assert!(broker.stop().success());
+}
+
 #[test]
 fn a_port_of_another_program_stops_the_start() {
     let holder = TcpListener::bind(("127.0.0.1", 0)).expect("a port");

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures_util::future::{Either, select};
 use protocol::Uuid;
-use shards::io::{BoundListener, dir};
+use shards::io::dir;
 use shards::signals;
 use shards::{JoinHandle, TaskClass};
 use tracing::{error, info, warn};
@@ -17,7 +17,7 @@ use tracing::{error, info, warn};
 use super::disk_space::DiskSpace;
 use super::hosting::Hosting;
 use super::inventory::{self, LogDirectory};
-use super::listeners::{Bound, bind_endpoint};
+use super::listeners::{Bound, bind_when_released};
 use super::metadata_log::MetadataLogFile;
 use super::registration::registration;
 use super::{Node, ServeError, checkpoints, disks, doors, stop};
@@ -96,7 +96,7 @@ async fn start(
 ) -> Result<Running, ServeError> {
     let began = shard.core.now();
     if let Some(endpoint) = &shard.config.runtime.http {
-        let sockets = bind_endpoint(endpoint, BoundListener::bind);
+        let sockets = bind_when_released(&shard.core, endpoint).await;
         let opened = sockets.and_then(|sockets| http::open(shard, sockets));
         opened.map_err(|source| ServeError::Listener {
             endpoint: endpoint.to_string(),

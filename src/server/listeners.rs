@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use protocol::ListenerKind;
+use shards::Core;
 use shards::io::BoundListener;
 
 use super::ServeError;
@@ -96,6 +97,25 @@ pub fn bind_endpoint(
         });
         match sockets {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse && tries > 1 => tries -= 1,
+            result => return result,
+        }
+    }
+}
+
+/// [`bind_endpoint`] on a core; like [`bind_patiently`] it tries again for a moment while the port is in use.
+///
+/// # Errors
+/// An address that cannot be bound.
+pub async fn bind_when_released(
+    core: &Core,
+    endpoint: &Endpoint,
+) -> io::Result<Vec<BoundListener>> {
+    let end = core.now() + TEARDOWN;
+    loop {
+        match bind_endpoint(endpoint, BoundListener::bind) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && core.now() < end => {
+                core.sleep(TEARDOWN_STEP).await;
+            }
             result => return result,
         }
     }
