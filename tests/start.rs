@@ -452,6 +452,7 @@ fn the_port_for_metrics_is_waited_for_a_moment_as_others_are() {
     let mut broker = Broker::prepare("start-http", &[("ringmain.http.listener", &http)]);
     broker.spawn();
     clock::wait_until("the broker to hold its port", || {
+        assert_eq!(broker.process().ended(), None, "{}", broker.log());
         TcpListener::bind(("127.0.0.1", broker.port)).is_err()
     });
     // The port for metrics comes next; without patience the broker has ended by then.
