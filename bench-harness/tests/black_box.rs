@@ -1,55 +1,18 @@
 //! The tool as people run it, against its own sink.
 #![allow(clippy::disallowed_methods, reason = "waits for processes")]
 
+mod support;
+
 use std::io::{BufRead, BufReader, Read};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
+use support::{Sink, TOOL, Watched};
 
 /// Whatever does not end by then does not end.
-const LONGEST_END: Duration = Duration::from_secs(60);
-const TOOL: &str = env!("CARGO_BIN_EXE_ringmain-bench");
-
-/// A sink that listens; killed at the end.
-struct Sink {
-    child: Child,
-    address: String,
-}
-
-impl Sink {
-    fn start() -> Self {
-        let free = TcpListener::bind("127.0.0.1:0")
-            .expect("a port")
-            .local_addr()
-            .expect("an address");
-        let address = free.to_string();
-        let mut child = Command::new(TOOL)
-            .args(["sink", "--listen", &address])
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("a sink");
-        let mut line = String::new();
-        let errors = child.stderr.take().expect("standard error");
-        BufReader::new(errors).read_line(&mut line).expect("a line");
-        assert_eq!(line.trim(), format!("sink on {address}"));
-        Self { child, address }
-    }
-
-    fn stop(&mut self) {
-        self.child.kill().expect("killed");
-        self.child.wait().expect("ended");
-    }
-}
-
-impl Drop for Sink {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+const LONGEST_END_SECONDS: i64 = 60;
 
 fn run(scenario: &Path, target: &str, out: &Path, more: &[&str]) -> Command {
     let mut command = Command::new(TOOL);
@@ -81,7 +44,7 @@ fn json(out: &Path) -> serde_json::Value {
 }
 
 fn signal(child: &Child, signal: Signal) {
-    let process = rustix::process::Pid::from_child(child);
+    let process = Pid::from_child(child);
     rustix::process::kill_process(process, signal).expect("a signal");
 }
 
@@ -127,12 +90,8 @@ impl Under {
     }
 
     fn end(mut self) -> Output {
-        let begin = Instant::now();
-        while self.child.try_wait().expect("its state").is_none() {
-            if begin.elapsed() > LONGEST_END {
-                self.child.kill().expect("killed");
-            }
-            std::thread::sleep(Duration::from_millis(20));
+        if !Watched::open(Pid::from_child(&self.child)).ends_within(LONGEST_END_SECONDS) {
+            self.child.kill().expect("killed");
         }
         self.errors
             .read_to_string(&mut self.seen)
@@ -324,11 +283,11 @@ fn assert_kept(output: &Output, out: &Path, reason: &str) {
 
 #[test]
 fn a_target_that_goes_away_ends_the_run_with_what_was_measured() {
-    let mut sink = Sink::start();
+    let sink = Sink::start();
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("out");
     let run = endless(&sink, &out);
-    sink.stop();
+    drop(sink);
     assert_kept(&run.end(), &out, "");
 }
 

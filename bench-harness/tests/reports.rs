@@ -1,43 +1,15 @@
 //! What a run reports, and beside what: plots, logs, ratios and the client's limit, against the tool's own sink.
 #![allow(clippy::disallowed_methods, reason = "waits for processes")]
 
+mod support;
+
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::Pid;
 use serde_json::Value;
-
-const TOOL: &str = env!("CARGO_BIN_EXE_ringmain-bench");
-
-/// A sink on a port of its own choice; killed at the end.
-struct Sink {
-    child: Child,
-    address: String,
-}
-
-impl Sink {
-    fn start() -> Self {
-        let mut child = Command::new(TOOL)
-            .args(["sink", "--listen", "127.0.0.1:0"])
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("a sink");
-        let mut line = String::new();
-        let errors = child.stderr.take().expect("standard error");
-        BufReader::new(errors).read_line(&mut line).expect("a line");
-        let address = line.trim().strip_prefix("sink on ").expect("an address");
-        let address = address.to_owned();
-        Self { child, address }
-    }
-}
-
-impl Drop for Sink {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+use support::{Sink, TOOL, Watched};
 
 fn scenario(folder: &Path, text: &str) -> PathBuf {
     let path = folder.join("scenario.toml");
@@ -207,18 +179,8 @@ fn the_sink_of_the_clients_limit_ends_with_the_tool() {
     let children = format!("/proc/{0}/task/{0}/children", tool.id());
     let children = std::fs::read_to_string(children).expect("children");
     let child = children.trim().parse().ok().and_then(Pid::from_raw);
-    let child = pidfd_open(child.expect("one child"), PidfdFlags::empty()).expect("a process");
+    let child = Watched::open(child.expect("one child"));
     tool.kill().expect("killed");
     tool.wait().expect("ended");
-    // The descriptor is readable once the process has ended.
-    let patience = rustix::event::Timespec {
-        tv_sec: 10,
-        tv_nsec: 0,
-    };
-    let mut ended = [rustix::event::PollFd::new(
-        &child,
-        rustix::event::PollFlags::IN,
-    )];
-    let count = rustix::event::poll(&mut ended, Some(&patience)).expect("a poll");
-    assert_eq!(count, 1, "the sink is still there");
+    assert!(child.ends_within(10), "the sink is still there");
 }

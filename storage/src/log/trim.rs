@@ -116,11 +116,10 @@ impl LogInner {
     ) -> Result<(), StorageError> {
         let cached = {
             let mut state = self.state.borrow_mut();
-            let (gone, kept) = std::mem::take(&mut state.cached)
-                .into_iter()
-                .partition(|cached| cached.segment_base == base_offset);
-            state.cached = kept;
-            gone
+            let cached = &mut state.cached;
+            let from = cached.partition_point(|it| it.segment_base < base_offset);
+            let to = cached.partition_point(|it| it.segment_base <= base_offset);
+            cached.drain(from..to).collect()
         };
         self.storage.let_go(cached);
         self.storage
